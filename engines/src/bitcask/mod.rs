@@ -1,0 +1,1 @@
+//! An append-only log with a key directory in memory, in Basho's on-disk format.

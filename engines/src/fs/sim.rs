@@ -1,0 +1,1 @@
+//! A simulated file system that loses what was not synced.

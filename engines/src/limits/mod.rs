@@ -1,0 +1,1 @@
+//! Reference points: what the machine allows without a storage engine.

@@ -1,0 +1,1 @@
+//! The engines that people would pick instead, one file each.
