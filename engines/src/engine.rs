@@ -49,6 +49,8 @@ pub trait Engine: Send + Sync {
 
     /// Visits the live records with keys in `range`, in key order (bytewise) or its reverse, as of
     /// one moment at the start of the scan, until `visit` breaks.
+    ///
+    /// `visit` must not call the engine: it may run under a lock or inside a transaction.
     fn scan(
         &self,
         range: KeyRange<'_>,
@@ -143,6 +145,18 @@ impl<'a> KeyRange<'a> {
     /// From `start` up to, but without, `end`.
     pub fn between(start: &'a [u8], end: &'a [u8]) -> Self {
         Self { start: Bound::Included(start), end: Bound::Excluded(end) }
+    }
+
+    /// Whether no key can lie in the range, as far as its bounds tell.
+    pub fn is_empty(&self) -> bool {
+        match (self.start, self.end) {
+            (Bound::Included(start), Bound::Included(end)) => start > end,
+            (
+                Bound::Included(start) | Bound::Excluded(start),
+                Bound::Included(end) | Bound::Excluded(end),
+            ) => start >= end,
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        }
     }
 
     /// Whether `key` lies in the range.
