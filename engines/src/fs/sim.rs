@@ -1,1 +1,0 @@
-//! A simulated file system that loses what was not synced.
