@@ -9,17 +9,17 @@ use engines::Engine;
 use sha2::{Digest, Sha256};
 
 /// A copy of a golden directory, to open for writing.
-pub struct Golden {
+pub(crate) struct Golden {
     temporary: tempfile::TempDir,
     pub expected: Expected,
 }
 
 /// Key -> (value length, SHA-256 of the value).
-pub type Expected = BTreeMap<Vec<u8>, (usize, [u8; 32])>;
+pub(crate) type Expected = BTreeMap<Vec<u8>, (usize, [u8; 32])>;
 
 impl Golden {
     /// `family` is `bitcask` or `leveldb`.
-    pub fn copy(family: &str, name: &str) -> Self {
+    pub(crate) fn copy(family: &str, name: &str) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(family);
         let temporary = tempfile::tempdir().unwrap();
         for entry in fs::read_dir(root.join(name)).unwrap() {
@@ -34,20 +34,20 @@ impl Golden {
     }
 
     /// The copy.
-    pub fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         self.temporary.path()
     }
 
     /// A file of the copy.
     #[expect(dead_code, reason = "for the engines' suites")]
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory().join(name)
     }
 }
 
 /// What an engine holds, in the form of the expected files.
 #[expect(dead_code, reason = "for the engines' suites")]
-pub fn contents(engine: &dyn Engine) -> Expected {
+pub(crate) fn contents(engine: &dyn Engine) -> Expected {
     let mut found = Expected::new();
     engine
         .fold(&mut |key, value| {
@@ -60,7 +60,7 @@ pub fn contents(engine: &dyn Engine) -> Expected {
 }
 
 /// Length and hash of a value.
-pub fn fingerprint(value: &[u8]) -> (usize, [u8; 32]) {
+pub(crate) fn fingerprint(value: &[u8]) -> (usize, [u8; 32]) {
     (value.len(), Sha256::digest(value).into())
 }
 

@@ -1,4 +1,5 @@
 //! The integration tests of the crate, in one binary.
-#![expect(missing_docs, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod crash;
 mod golden;
