@@ -147,7 +147,7 @@ fn push_varint(out: &mut Vec<u8>, mut number: u32) {
         out.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
     }
-    out.push(number as u8);
+    out.push((number & 0x7f) as u8);
 }
 
 /// Splits a length-prefixed slice off. `None` cannot happen: only this file wrote the bytes.

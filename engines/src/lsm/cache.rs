@@ -1,0 +1,58 @@
+//! The cache of decompressed blocks, shared by the tables of a database.
+
+use std::sync::Arc;
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use super::block::Block;
+use super::filename::FileNumber;
+
+/// What the cache itself takes for a block beside it, about.
+const ENTRY_BYTES: u64 = 96;
+/// The size of block that the number of slots is estimated by.
+const TYPICAL_BLOCK_BYTES: u64 = 4096;
+
+/// Decompressed blocks by table and offset, bounded by their bytes; sharded, so that readers seldom
+/// meet.
+#[derive(Debug)]
+pub(crate) struct BlockCache {
+    blocks: Cache<(FileNumber, u64), Arc<Block>, BlockWeighter>,
+}
+
+impl BlockCache {
+    /// Holds blocks of about `capacity_bytes` in all.
+    pub(crate) fn new(capacity_bytes: u64) -> Self {
+        let item_count = usize::try_from(capacity_bytes / TYPICAL_BLOCK_BYTES + 1);
+        let blocks =
+            Cache::with_weighter(item_count.unwrap_or(usize::MAX), capacity_bytes, BlockWeighter);
+        Self { blocks }
+    }
+
+    pub(crate) fn get(&self, table: FileNumber, offset: u64) -> Option<Arc<Block>> {
+        self.blocks.get(&(table, offset))
+    }
+
+    pub(crate) fn insert(&self, table: FileNumber, offset: u64, block: Arc<Block>) {
+        self.blocks.insert((table, offset), block);
+    }
+
+    /// The bytes that the blocks take now.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.blocks.weight()
+    }
+
+    /// The bytes that the blocks may take.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        self.blocks.capacity()
+    }
+}
+
+#[derive(Debug, Clone)]
+struct BlockWeighter;
+
+impl Weighter<(FileNumber, u64), Arc<Block>> for BlockWeighter {
+    fn weight(&self, _: &(FileNumber, u64), block: &Arc<Block>) -> u64 {
+        block.memory_bytes() as u64 + ENTRY_BYTES
+    }
+}

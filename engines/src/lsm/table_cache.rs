@@ -1,0 +1,79 @@
+//! The tables that are open: a bounded number, so that descriptors and mappings do not run out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quick_cache::sync::Cache;
+
+use super::cache::BlockCache;
+use super::filename::{FileKind, FileNumber};
+use super::table::Table;
+use crate::Result;
+use crate::fs::{Access, FileSystem};
+
+/// Opens tables of one database on demand and keeps a number of them open. A table that was let go
+/// stays open until its last user drops it.
+#[derive(Debug)]
+pub(crate) struct TableCache {
+    fs: Arc<dyn FileSystem>,
+    directory: PathBuf,
+    access: Access,
+    verify_checksums: bool,
+    blocks: Option<Arc<BlockCache>>,
+    tables: Cache<FileNumber, Arc<Table>>,
+}
+
+impl TableCache {
+    /// Keeps up to `capacity` tables of the database in `directory` open. `blocks` is the cache
+    /// their decompressed blocks go to.
+    pub(crate) fn new(
+        fs: Arc<dyn FileSystem>,
+        directory: PathBuf,
+        capacity: usize,
+        access: Access,
+        blocks: Option<Arc<BlockCache>>,
+        verify_checksums: bool,
+    ) -> Self {
+        let tables = Cache::new(capacity.max(1));
+        Self { fs, directory, access, verify_checksums, blocks, tables }
+    }
+
+    /// The table with this number; `size` is what the manifest says of it.
+    ///
+    /// # Errors
+    /// Those of opening the file, under its newer name or its older one, and of
+    /// [`Table::open`]. A table that could not be opened is tried again the next time.
+    pub(crate) fn get(&self, number: FileNumber, size: u64) -> Result<Arc<Table>> {
+        // Others who want the same table wait for this one to open it.
+        self.tables.get_or_insert_with(&number, || self.open(number, size))
+    }
+
+    /// Forgets a table whose file goes away.
+    pub(crate) fn evict(&self, number: FileNumber) {
+        self.tables.remove(&number);
+    }
+
+    /// How many tables are open here.
+    pub(crate) fn open_count(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// The memory that the open tables hold for their indexes and filters, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.tables.iter().map(|(_, table)| table.memory_bytes() as u64).sum()
+    }
+
+    fn open(&self, number: FileNumber, size: u64) -> Result<Arc<Table>> {
+        let mut path = FileKind::Table(number).path(&self.directory);
+        if self.fs.entry(&path)?.is_none() {
+            let old_path = FileKind::OldTable(number).path(&self.directory);
+            if self.fs.entry(&old_path)?.is_some() {
+                path = old_path;
+            }
+        }
+        let file = self.fs.open(&path, self.access)?;
+        let table =
+            Table::open(file, &path, size, number, self.blocks.clone(), self.verify_checksums)?;
+        Ok(Arc::new(table))
+    }
+}
