@@ -1,1 +1,18 @@
 //! The laboratory.
+
+pub mod workload;
+
+pub mod run;
+
+pub mod measure;
+pub mod verify;
+
+pub mod results;
+
+pub mod report;
+
+pub mod cli;
+
+pub mod error;
+
+pub use error::{Error, Result};

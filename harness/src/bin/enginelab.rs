@@ -1,2 +1,8 @@
 //! The program.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    harness::run::child::serve_if_asked();
+    harness::cli::main()
+}

@@ -1,0 +1,139 @@
+//! The command line.
+
+pub mod engines;
+pub mod insert;
+
+mod progress;
+mod size;
+
+use std::num::NonZeroU64;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use self::insert::{Defaults, InsertArgs, compare_insert};
+use crate::Result;
+use crate::results::Comparison;
+
+const EXAMPLES: &str = "\
+Examples:
+  enginelab engines                                        what there is
+  enginelab compare insert --items 100000                  all engines side by side
+  enginelab compare insert --engines bitcask,lsm --corpus fixed --repeats 5 --items 5000
+                                                           the published comparison
+  enginelab compare insert --durability power --threads 8 --out result.json
+
+Exit status:
+  0  everything ran, and nothing was lost
+  1  an engine failed, lost or changed records
+  2  what was asked for makes no sense or cannot be had here
+  130  stopped by Ctrl-C; what had finished was kept";
+
+/// Which embedded storage engine should hold my data, and what will it cost me?
+#[derive(Debug, Parser)]
+#[command(name = "enginelab", version, after_help = EXAMPLES, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run engines side by side
+    #[command(subcommand, after_help = EXAMPLES)]
+    Compare(Compare),
+    /// List the engines: which are here, how to get the others, what each does for durability
+    Engines(engines::EnginesArgs),
+}
+
+#[derive(Debug, Subcommand)]
+enum Compare {
+    /// Insert new records under random keys, read all of them back, and compare time and space
+    #[command(after_help = EXAMPLES)]
+    Insert(Box<InsertArgs>),
+}
+
+/// How a program ended that was able to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Everything ran, and nothing was lost.
+    Well,
+    /// An engine failed, lost or changed something.
+    Badly,
+    /// The user stopped it.
+    Interrupted,
+}
+
+impl Ending {
+    fn of(comparison: &Comparison) -> Self {
+        match (comparison.interrupted, comparison.problems().is_empty()) {
+            (true, _) => Self::Interrupted,
+            (false, true) => Self::Well,
+            (false, false) => Self::Badly,
+        }
+    }
+}
+
+impl From<Ending> for ExitCode {
+    fn from(ending: Ending) -> Self {
+        Self::from(match ending {
+            Ending::Well => 0,
+            Ending::Badly => 1,
+            Ending::Interrupted => 130,
+        })
+    }
+}
+
+/// The program `enginelab`.
+pub fn main() -> ExitCode {
+    let cli: Cli = match parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    const DEFAULTS: Defaults =
+        Defaults { items: NonZeroU64::new(20_000).unwrap(), references: &[] };
+    exit(match cli.command {
+        Command::Compare(Compare::Insert(args)) => compare_insert(&args, &DEFAULTS),
+        Command::Engines(args) => engines::list(&args).map(|()| Ending::Well),
+    })
+}
+
+/// Reads the command line. Help goes to standard output; what is wrong with the command line goes
+/// to standard error, in one line.
+///
+/// # Errors
+/// The exit code to end with.
+pub fn parse<T: Parser>() -> std::result::Result<T, ExitCode> {
+    T::try_parse().map_err(|error| {
+        if !error.use_stderr() {
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            let _ = error.print();
+            return ExitCode::from(2);
+        }
+        let text = error.render().to_string();
+        let said: Vec<&str> = text
+            .lines()
+            .map(str::trim)
+            .take_while(|line| !line.starts_with("Usage:"))
+            .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
+            .collect();
+        let said = said.join(" ");
+        eprintln!("enginelab: {} (see --help)", said.strip_prefix("error: ").unwrap_or(&said));
+        ExitCode::from(2)
+    })
+}
+
+/// The exit code of an outcome; an error is printed, in one line.
+pub fn exit(outcome: Result<Ending>) -> ExitCode {
+    match outcome {
+        Ok(ending) => ending.into(),
+        Err(error) => {
+            eprintln!("enginelab: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

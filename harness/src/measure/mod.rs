@@ -1,0 +1,5 @@
+//! What is measured around the engines.
+
+pub mod disk;
+pub mod filesystem;
+pub mod machine;

@@ -1,0 +1,272 @@
+//! The lines of the published comparison: per engine its times and sizes, and for two engines the
+//! ratios of their means, which is all that the report's conclusions rest on.
+
+use super::figures::{grouped, grouped_decimal};
+use super::summary::Summary;
+use crate::results::Comparison;
+
+/// What the published report told of one engine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EngineLines {
+    /// The engine's name.
+    pub engine: String,
+    /// The time of each insert loop in seconds.
+    pub times: Vec<f64>,
+    /// How much the directory grew in each run, in bytes: taken after the engine was closed and
+    /// opened again, less what was there before.
+    pub size_changes: Vec<f64>,
+    /// The same, taken right after the insert loop.
+    pub size_changes_after_load: Vec<f64>,
+}
+
+impl EngineLines {
+    /// The lines of every engine whose runs are without a problem, in the order of `summaries`.
+    pub fn all(summaries: &[Summary<'_>]) -> Vec<Self> {
+        let sound = summaries.iter().filter(|summary| summary.problem.is_none());
+        sound.map(Self::new).collect()
+    }
+
+    fn new(summary: &Summary<'_>) -> Self {
+        let grown = |at_end: bool| {
+            let growth = summary.runs.iter().filter_map(|run| {
+                let after = if at_end { run.disk.reopen? } else { run.disk.load? };
+                Some(after.apparent_bytes as f64 - run.disk.before?.apparent_bytes as f64)
+            });
+            growth.collect()
+        };
+        Self {
+            engine: summary.engine.to_owned(),
+            times: summary.runs.iter().filter_map(|run| run.seconds("load")).collect(),
+            size_changes: grown(true),
+            size_changes_after_load: grown(false),
+        }
+    }
+
+    /// The four lines of the published report.
+    pub fn lines(&self) -> [String; 4] {
+        let times: Vec<String> = self.times.iter().map(|&time| grouped_decimal(time, 3)).collect();
+        let sizes: Vec<String> =
+            self.size_changes.iter().map(|&size| grouped_decimal(size, 0)).collect();
+        let mean_time = mean(&self.times).map_or(NOT_THERE.into(), |time| grouped_decimal(time, 3));
+        let mean_size =
+            mean(&self.size_changes).map_or(NOT_THERE.into(), |size| grouped_decimal(size, 1));
+        let listed = |list: Vec<String>| match list.is_empty() {
+            true => NOT_THERE.to_owned(),
+            false => list.join(" "),
+        };
+        [
+            format!("times (s): {}", listed(times)),
+            format!("mean time (s): {mean_time}"),
+            format!("size changes (bytes): {}", listed(sizes)),
+            format!("mean size change (bytes): {mean_size}"),
+        ]
+    }
+}
+
+/// Two engines side by side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairLines {
+    /// `bitcask : lsm`
+    pub title: String,
+    /// `Disk space: 3.003 : 1.000` and `Time taken: 1.000 : 1.600`, measured here.
+    pub measured: [String; 2],
+    /// The disk line once more, by the sizes right after the load.
+    pub after_load: String,
+    /// The published lines, each with its number of items; empty for other pairs.
+    pub published: Vec<(String, [String; 2])>,
+}
+
+impl PairLines {
+    /// The lines of two engines among `engines`; `None` if one of them is not there.
+    pub fn new(engines: &[EngineLines], first: &str, second: &str) -> Option<Self> {
+        let find = |name: &str| engines.iter().find(|engine| engine.engine == name);
+        let (a, b) = (find(first)?, find(second)?);
+        Some(Self {
+            title: format!("{first} : {second}"),
+            measured: [
+                ratio_line(DISK, mean(&a.size_changes), mean(&b.size_changes)),
+                ratio_line(TIME, mean(&a.times), mean(&b.times)),
+            ],
+            after_load: ratio_line(
+                DISK,
+                mean(&a.size_changes_after_load),
+                mean(&b.size_changes_after_load),
+            ),
+            published: published_lines(first, second),
+        })
+    }
+}
+
+const DISK: &str = "Disk space";
+const TIME: &str = "Time taken";
+const NOT_THERE: &str = "n/a";
+
+/// A table of the published report: means over its runs, with Riak around each engine and three
+/// copies of every record.
+struct Published {
+    items: u64,
+    runs: u32,
+    bitcask: PublishedMeans,
+    leveldb: PublishedMeans,
+}
+
+struct PublishedMeans {
+    seconds: f64,
+    bytes: f64,
+}
+
+const PUBLISHED: [Published; 2] = [
+    Published {
+        items: 5_000,
+        runs: 5,
+        bitcask: PublishedMeans { seconds: 12.036, bytes: 48_871_588.4 },
+        leveldb: PublishedMeans { seconds: 12.227, bytes: 43_904_935.2 },
+    },
+    Published {
+        items: 500_000,
+        runs: 1,
+        bitcask: PublishedMeans { seconds: 1_201.673, bytes: 4_886_613_449.0 },
+        leveldb: PublishedMeans { seconds: 1_921.870, bytes: 1_627_507_469.0 },
+    },
+];
+
+fn published_lines(first: &str, second: &str) -> Vec<(String, [String; 2])> {
+    // The published LevelDB is what both our tree in its format and the original stand for.
+    let is_tree = |name: &str| name == "lsm" || name == "leveldb";
+    let pick = |table: &'static Published| match (first, second) {
+        ("bitcask", tree) if is_tree(tree) => Some((&table.bitcask, &table.leveldb)),
+        (tree, "bitcask") if is_tree(tree) => Some((&table.leveldb, &table.bitcask)),
+        _ => None,
+    };
+    PUBLISHED
+        .iter()
+        .filter_map(|table| {
+            let (a, b) = pick(table)?;
+            let runs = if table.runs == 1 { "1 run" } else { &format!("{} runs", table.runs) };
+            let title = format!("{} items, {runs}", grouped(table.items));
+            let disk = ratio_line(DISK, Some(a.bytes), Some(b.bytes));
+            Some((title, [disk, ratio_line(TIME, Some(a.seconds), Some(b.seconds))]))
+        })
+        .collect()
+}
+
+/// `Disk space: 3.003 : 1.000`: both divided by the smaller.
+pub fn ratio_line(label: &str, a: Option<f64>, b: Option<f64>) -> String {
+    match (a, b) {
+        (Some(a), Some(b)) if a > 0.0 && b > 0.0 => {
+            let smaller = a.min(b);
+            format!("{label}: {:.3} : {:.3}", a / smaller, b / smaller)
+        }
+        _ => format!("{label}: {NOT_THERE}"),
+    }
+}
+
+/// The pairs that a report shows: those asked for, or the published one where both ran.
+pub fn pairs(
+    comparison: &Comparison,
+    engines: &[EngineLines],
+    asked: &[(String, String)],
+) -> Vec<PairLines> {
+    let published = [("bitcask".to_owned(), "lsm".to_owned())];
+    let ran = comparison.engines();
+    let default = ran.contains(&"bitcask") && ran.contains(&"lsm");
+    let wanted = match asked {
+        [] if default => published.as_slice(),
+        asked => asked,
+    };
+    wanted.iter().filter_map(|(a, b)| PairLines::new(engines, a, b)).collect()
+}
+
+/// The mean; `None` of nothing.
+pub fn mean(samples: &[f64]) -> Option<f64> {
+    (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(name: &str, times: &[f64], sizes: &[f64]) -> EngineLines {
+        EngineLines {
+            engine: name.to_owned(),
+            times: times.to_vec(),
+            size_changes: sizes.to_vec(),
+            size_changes_after_load: sizes.to_vec(),
+        }
+    }
+
+    /// The single runs of the published 5,000-item comparison.
+    fn published_5000() -> [EngineLines; 2] {
+        [
+            engine(
+                "bitcask",
+                &[12.416, 11.906, 12.328, 11.584, 11.949],
+                &[48_871_379.0, 48_871_763.0, 48_871_616.0, 48_871_697.0, 48_871_487.0],
+            ),
+            engine(
+                "lsm",
+                &[12.597, 12.286, 12.137, 12.081, 12.036],
+                &[43_905_054.0, 43_905_057.0, 43_904_910.0, 43_904_759.0, 43_904_896.0],
+            ),
+        ]
+    }
+
+    #[test]
+    fn the_published_runs_give_the_published_ratios() {
+        let small = PairLines::new(&published_5000(), "bitcask", "lsm").unwrap();
+        assert_eq!(
+            small.measured,
+            ["Disk space: 1.113 : 1.000", "Time taken: 1.000 : 1.016"].map(str::to_owned)
+        );
+        let large = [
+            engine("bitcask", &[1_201.673], &[4_886_613_449.0]),
+            engine("lsm", &[1_921.870], &[1_627_507_469.0]),
+        ];
+        let large = PairLines::new(&large, "bitcask", "lsm").unwrap();
+        assert_eq!(
+            large.measured,
+            ["Disk space: 3.003 : 1.000", "Time taken: 1.000 : 1.600"].map(str::to_owned)
+        );
+    }
+
+    #[test]
+    fn the_published_runs_give_the_published_means() {
+        let [bitcask, lsm] = published_5000();
+        assert_eq!(
+            bitcask.lines(),
+            [
+                "times (s): 12.416 11.906 12.328 11.584 11.949",
+                "mean time (s): 12.037",
+                "size changes (bytes): 48,871,379 48,871,763 48,871,616 48,871,697 48,871,487",
+                "mean size change (bytes): 48,871,588.4",
+            ]
+        );
+        assert_eq!(lsm.lines()[1], "mean time (s): 12.227");
+        assert_eq!(lsm.lines()[3], "mean size change (bytes): 43,904,935.2");
+    }
+
+    #[test]
+    fn the_published_ratios_stand_beside_the_published_pair_and_no_other() {
+        let expected = [
+            ("5,000 items, 5 runs", "Disk space: 1.113 : 1.000", "Time taken: 1.000 : 1.016"),
+            ("500,000 items, 1 run", "Disk space: 3.003 : 1.000", "Time taken: 1.000 : 1.600"),
+        ]
+        .map(|(title, disk, time)| (title.to_owned(), [disk.to_owned(), time.to_owned()]));
+        assert_eq!(published_lines("bitcask", "lsm"), expected);
+        let turned = published_lines("lsm", "bitcask");
+        assert_eq!(turned[1].1[0], "Disk space: 1.000 : 3.003");
+        assert!(published_lines("bitcask", "sled").is_empty());
+    }
+
+    #[test]
+    fn what_was_not_measured_has_no_ratio() {
+        let engines = [engine("memory", &[1.0], &[]), engine("null", &[2.0], &[0.0])];
+        let pair = PairLines::new(&engines, "memory", "null").unwrap();
+        assert_eq!(
+            pair.measured,
+            ["Disk space: n/a", "Time taken: 1.000 : 2.000"].map(str::to_owned)
+        );
+        assert_eq!(PairLines::new(&engines, "memory", "lsm"), None);
+        assert_eq!(engines[0].lines()[2], "size changes (bytes): n/a");
+    }
+}

@@ -1,0 +1,180 @@
+//! The tables of a comparison as plain text cells, which the formats then draw.
+
+use super::figures::{binary_size, grouped, megabytes, seconds};
+use super::summary::{Spread, Summary};
+use crate::measure::disk::DiskUsage;
+use crate::results::{Comparison, Disk};
+use crate::workload::Workload;
+
+/// A table.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// What it shows, in one line.
+    pub title: String,
+    /// The heads of the columns; all but the first column are figures.
+    pub head: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+    /// What a reader must know to read it.
+    pub notes: Vec<String>,
+}
+
+/// Stands for what was not measured.
+pub const NOT_THERE: &str = "n/a";
+
+/// What was done, in words: the parameters of the workload and of the engines.
+pub fn parameters(comparison: &Comparison) -> Vec<(&'static str, String)> {
+    let parameters = &comparison.workload;
+    let Workload::Insert(insert) = &parameters.workload;
+    let settings = &parameters.settings;
+    vec![
+        ("items", grouped(insert.items.get())),
+        ("value", {
+            let bytes = grouped(insert.framing.value_bytes() as u64);
+            format!("{bytes} bytes, corpus {}, framing {}", insert.corpus, insert.framing)
+        }),
+        ("key", "32 hexadecimal digits, random".to_owned()),
+        ("batch", insert.batch.to_string()),
+        ("threads", insert.threads.to_string()),
+        ("seed", insert.seed.to_string()),
+        ("durability", settings.durability.to_string()),
+        ("memory", binary_size(settings.memory_bytes)),
+        ("compression", settings.compression.to_string()),
+        ("repeats", parameters.repeats.to_string()),
+    ]
+}
+
+/// Times of all engines against the best.
+pub fn times(summaries: &[Summary<'_>]) -> Table {
+    let load = Column::new(summaries, |summary| summary.seconds(&["load"]));
+    let whole = Column::new(summaries, |summary| summary.seconds(&["load", "quiesce", "compact"]));
+    let rows = summaries.iter().enumerate().map(|(at, summary)| {
+        let median = |phase: &str| match summary.seconds(&[phase]) {
+            Some(figure) => seconds(figure.median),
+            None => NOT_THERE.into(),
+        };
+        vec![
+            summary.engine.to_owned(),
+            load.cell(at, seconds),
+            load.ratio(at),
+            median("quiesce"),
+            median("compact"),
+            whole.cell(at, seconds),
+            whole.ratio(at),
+            median("verify"),
+        ]
+    });
+    Table {
+        title: "Time in seconds".into(),
+        head: head(&[
+            "engine",
+            "load",
+            "× best",
+            "quiesce",
+            "compact",
+            "all three",
+            "× best",
+            "read back",
+        ]),
+        rows: rows.collect(),
+        notes: repeats_note(summaries),
+    }
+}
+
+/// Directory sizes of all engines against the best.
+pub fn sizes(summaries: &[Summary<'_>]) -> Table {
+    fn apparent(usage: DiskUsage) -> u64 {
+        usage.apparent_bytes
+    }
+    fn allocated(usage: DiskUsage) -> u64 {
+        usage.allocated_bytes
+    }
+    let grown = |moment: fn(&Disk) -> Option<DiskUsage>| {
+        Column::new(summaries, move |summary| summary.growth(moment, apparent))
+    };
+    let (load, compact) = (grown(|disk| disk.load), grown(|disk| disk.compact));
+    let reopen = grown(|disk| disk.reopen);
+    let rows = summaries.iter().enumerate().map(|(at, summary)| {
+        vec![
+            summary.engine.to_owned(),
+            load.cell(at, megabytes),
+            load.ratio(at),
+            compact.cell(at, megabytes),
+            compact.ratio(at),
+            reopen.cell(at, megabytes),
+            cell(summary.growth(|disk| disk.reopen, allocated), megabytes),
+            verdict(summary),
+        ]
+    });
+    Table {
+        title: "Disk space in MB (10^6 bytes), growth of the directory".into(),
+        head: head(&[
+            "engine", "load", "× best", "compact", "× best", "reopen", "blocks", "verified",
+        ]),
+        rows: rows.collect(),
+        notes: vec![
+            "Sizes are lengths of files and folders; blocks: what the file system gave them at the end."
+                .into(),
+        ],
+    }
+}
+
+fn verdict(summary: &Summary<'_>) -> String {
+    match (&summary.problem, summary.is_verified) {
+        (Some(_), _) => "FAILED".into(),
+        (None, true) => "all".into(),
+        (None, false) => NOT_THERE.into(),
+    }
+}
+
+fn repeats_note(summaries: &[Summary<'_>]) -> Vec<String> {
+    let mut notes = vec![
+        "× best: against the best own engine or peer that kept everything. Reference points and failed \
+         engines stand last."
+            .to_owned(),
+    ];
+    if summaries.iter().any(|summary| summary.runs.len() > 1) {
+        notes.push("Medians over the repeats, with the smallest and the largest below.".into());
+    }
+    notes
+}
+
+/// One figure of every engine, and the best among those that are ranked.
+struct Column {
+    figures: Vec<Option<Spread>>,
+    best: Option<f64>,
+}
+
+impl Column {
+    fn new(summaries: &[Summary<'_>], figure: impl Fn(&Summary<'_>) -> Option<Spread>) -> Self {
+        let figures: Vec<_> = summaries.iter().map(figure).collect();
+        let ranked = summaries.iter().zip(&figures).filter(|(summary, _)| summary.is_ranked());
+        let best = ranked.filter_map(|(_, figure)| *figure).map(|f| f.median).reduce(f64::min);
+        Self { figures, best }
+    }
+
+    fn cell(&self, at: usize, write: fn(f64) -> String) -> String {
+        cell(self.figures[at], write)
+    }
+
+    fn ratio(&self, at: usize) -> String {
+        match (self.figures[at], self.best) {
+            (Some(figure), Some(best)) if best > 0.0 => format!("{:.2}", figure.median / best),
+            _ => NOT_THERE.into(),
+        }
+    }
+}
+
+fn cell(figure: Option<Spread>, write: fn(f64) -> String) -> String {
+    match figure {
+        None => NOT_THERE.into(),
+        Some(Spread { median, min, max }) => match (write(min), write(max)) {
+            (min, max) if min == max => write(median),
+            (min, max) => format!("{}\n{min}..{max}", write(median)),
+        },
+    }
+}
+
+fn head(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}

@@ -1,0 +1,85 @@
+//! The child process: one run of one engine, so that memory, processor time and open files are
+//! that engine's alone, and so that its crash is a result and not the end of everything.
+//!
+//! The parent starts its own executable with the argument `run-one`, writes a [`RunPlan`] as JSON
+//! to its standard input, and reads [`Event`]s from its standard output.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use engines::{Engine, OpenOptions, registry};
+
+use super::event::{Event, Events};
+use super::plan::RunPlan;
+use crate::workload::Workload;
+use crate::{Error, Result};
+
+/// How a child opens an engine: its name, the directory, the options. Tests open wrapped ones.
+pub type Open<'a> =
+    dyn Fn(&str, &Path, &OpenOptions) -> engines::Result<Box<dyn Engine>> + Sync + 'a;
+
+/// The argument that makes a child of this executable.
+pub(super) const ARGUMENT: &str = "run-one";
+
+/// Serves as a child, and does not return, if this process was started as one. Every program that
+/// starts comparisons calls it first.
+pub fn serve_if_asked() {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == ARGUMENT) && arguments.next().is_none() {
+        let whole =
+            serve(&|name, directory, options| registry::find(name)?.open(directory, options));
+        std::process::exit(if whole { 0 } else { 1 });
+    }
+}
+
+/// Reads a plan from standard input, carries it out with engines from `open`, and tells of it on
+/// standard output. Returns whether the run was complete.
+pub fn serve(open: &Open<'_>) -> bool {
+    end_with_the_parent();
+    abort_on_panic();
+    let events = Events::new(Box::new(io::stdout()));
+    match read_plan().and_then(|plan| carry_out(&plan, open, &events)) {
+        Ok(()) => events.send(&Event::Done),
+        Err(error) => {
+            events.send(&Event::Failed { error: error.to_string() });
+            return false;
+        }
+    }
+    true
+}
+
+fn read_plan() -> Result<RunPlan> {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).map_err(Error::io("read", "standard input"))?;
+    serde_json::from_str(&text).map_err(|error| {
+        Error::Usage(format!(
+            "{ARGUMENT} is for enginelab's own use: no plan on standard input: {error}"
+        ))
+    })
+}
+
+fn carry_out(plan: &RunPlan, open: &Open<'_>, events: &Events) -> Result<()> {
+    match &plan.workload {
+        Workload::Insert(insert) => super::insert::run(plan, insert, open, events),
+    }
+}
+
+/// A panic in any thread ends the run, as it would end a program: no thread waits at a barrier for
+/// one that is gone.
+fn abort_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        std::process::abort();
+    }));
+}
+
+/// A child must not go on writing when its parent was killed.
+#[cfg(target_os = "linux")]
+fn end_with_the_parent() {
+    use rustix::process::{Signal, set_parent_process_death_signal};
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_with_the_parent() {}

@@ -1,0 +1,185 @@
+//! From a plan, through child processes, to results.
+
+pub mod plan;
+
+pub mod child;
+pub mod event;
+pub mod parent;
+
+mod insert;
+pub(crate) mod rounds;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use engines::registry::Registration;
+use tempfile::TempDir;
+
+use self::event::Event;
+use self::parent::{ChildCommand, Outcome};
+use self::plan::{RunPlan, Selection};
+use crate::measure::filesystem;
+use crate::measure::machine::Machine;
+use crate::results::{Comparison, Parameters, Run, SCHEMA};
+use crate::workload::Workload;
+use crate::{Error, Result};
+
+/// Where and how the runs take place.
+#[derive(Debug)]
+pub struct Site<'a> {
+    /// The directory under which every run gets one of its own.
+    pub directory: &'a Path,
+    /// Whether the runs' directories stay.
+    pub keep: bool,
+    /// How children are started.
+    pub child: ChildCommand,
+    /// Set to stop early.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// Who looks on while a comparison runs.
+pub trait Observer {
+    /// The directory that holds the runs' data, made just now.
+    fn directory(&mut self, path: &Path);
+
+    /// A run begins: its number from 1, and how many there are.
+    fn run_begins(&mut self, plan: &RunPlan, number: usize, of: usize);
+
+    /// Something happened in the run.
+    fn event(&mut self, event: &Event);
+
+    /// The run is over. `so_far` is what there is to be saved: an error ends the comparison.
+    fn run_ends(&mut self, run: &Run, so_far: &Comparison) -> Result<()>;
+
+    /// Something that does not stop the comparison.
+    fn warning(&mut self, text: &str);
+}
+
+/// Runs every engine of `selection` as often as `parameters` say. Failures of engines are part of
+/// the result.
+///
+/// # Errors
+/// [`Error::Usage`] if there is no room, [`Error::Io`] if the directory cannot be used, and what
+/// the observer returns.
+pub fn compare(
+    selection: Selection,
+    parameters: Parameters,
+    site: &Site<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Comparison> {
+    let order = plan::order(&selection.engines, &parameters);
+    let data = DataDirectory::new(site)?;
+    let kept_at_once = if site.keep { order.len() as u64 } else { 1 };
+    check_room(site.directory, &parameters.workload, kept_at_once)?;
+    observer.directory(&data.path);
+    let mut comparison = Comparison {
+        schema: SCHEMA.to_owned(),
+        machine: Machine::describe(&data.path)?,
+        workload: parameters,
+        runs: Vec::new(),
+        skipped: selection.skipped,
+        interrupted: false,
+    };
+    let count = order.len();
+    for (number, (engine, repeat)) in order.into_iter().enumerate() {
+        let plan = data.plan(engine, repeat, &comparison.workload)?;
+        observer.run_begins(&plan, number + 1, count);
+        let kind = plan::kind_word(engine.kind);
+        let outcome = parent::run(&site.child, &plan, kind, site.interrupt, &mut |event| {
+            observer.event(event);
+        });
+        if let Err(error) = data.after_run(&plan.directory) {
+            observer.warning(&error.to_string());
+        }
+        match outcome? {
+            Outcome::Interrupted => {
+                comparison.interrupted = true;
+                break;
+            }
+            Outcome::Finished(run) => {
+                comparison.runs.push(*run);
+                if let Some(run) = comparison.runs.last() {
+                    observer.run_ends(run, &comparison)?;
+                }
+            }
+        }
+    }
+    if let Err(error) = data.finish() {
+        observer.warning(&error.to_string());
+    }
+    Ok(comparison)
+}
+
+/// How much more than the data an engine may need at its worst: logs beside tables, old files
+/// beside those that a compaction writes, a file that grows by doubling.
+const ROOM_FACTOR: u64 = 4;
+
+fn check_room(directory: &Path, workload: &Workload, kept_at_once: u64) -> Result<()> {
+    let Workload::Insert(insert) = workload;
+    let data = insert.data_bytes();
+    let needed = data.saturating_mul(ROOM_FACTOR.max(kept_at_once.saturating_mul(2)));
+    let free = filesystem::free_bytes(directory)?;
+    if free < needed {
+        return Err(Error::Usage(format!(
+            "{} has {} MB free, but {} items may need {} MB: choose another --dir or fewer items",
+            directory.display(),
+            free / 1_000_000,
+            insert.items,
+            needed / 1_000_000,
+        )));
+    }
+    Ok(())
+}
+
+/// The directory that this comparison made for itself, removed with everything in it in the end.
+struct DataDirectory {
+    path: PathBuf,
+    temporary: Option<TempDir>,
+}
+
+impl DataDirectory {
+    fn new(site: &Site<'_>) -> Result<Self> {
+        let made = tempfile::Builder::new()
+            .prefix("enginelab-")
+            .tempdir_in(site.directory)
+            .map_err(Error::io("make a directory in", site.directory))?;
+        let (path, temporary) = match site.keep {
+            true => (made.keep(), None),
+            false => (made.path().to_path_buf(), Some(made)),
+        };
+        Ok(Self { path, temporary })
+    }
+
+    fn plan(&self, engine: &Registration, repeat: u32, parameters: &Parameters) -> Result<RunPlan> {
+        let directory = self.path.join(format!("{}-{repeat}", engine.name));
+        fs::create_dir(&directory).map_err(Error::io("make directory", &directory))?;
+        Ok(RunPlan {
+            engine: engine.name.to_owned(),
+            repeat,
+            workload: parameters.workload.clone(),
+            settings: parameters.settings,
+            directory,
+        })
+    }
+
+    /// Makes room for the next run, and writes out what this one left in the page cache, so that
+    /// the next one does not pay for it.
+    fn after_run(&self, directory: &Path) -> Result<()> {
+        if self.temporary.is_some() {
+            fs::remove_dir_all(directory).map_err(Error::io("remove", directory))?;
+        }
+        #[cfg(target_os = "linux")]
+        {
+            let opened = fs::File::open(&self.path).map_err(Error::io("open", &self.path))?;
+            rustix::fs::syncfs(opened)
+                .map_err(|errno| Error::io("sync", &self.path)(errno.into()))?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<()> {
+        let Some(temporary) = self.temporary else { return Ok(()) };
+        temporary.close().map_err(Error::io("remove", &self.path))
+    }
+}

@@ -1,0 +1,116 @@
+//! Which engines run, how often, in which order.
+
+use std::path::PathBuf;
+
+use engines::registry::{self, Kind, Registration};
+use serde::{Deserialize, Serialize};
+
+use crate::results::{Parameters, Settings, Skipped};
+use crate::workload::Workload;
+use crate::workload::rng::SplitMix64;
+use crate::{Error, Result};
+
+/// One run, as its child is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// The engine's name.
+    pub engine: String,
+    /// Which of the repeats this is, from 1.
+    pub repeat: u32,
+    /// What it is given to do.
+    pub workload: Workload,
+    /// How it is opened.
+    pub settings: Settings,
+    /// An empty directory of its own.
+    pub directory: PathBuf,
+}
+
+/// The engines of a comparison.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// Those that run.
+    pub engines: Vec<&'static Registration>,
+    /// Those that cannot.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Selection {
+    /// The engines called `names`.
+    ///
+    /// # Errors
+    /// [`Error::Engine`] for a name that nobody has and an engine that is not available,
+    /// [`Error::Usage`] for one that is named twice or if none is left.
+    pub fn named(names: &[String], settings: &Settings) -> Result<Self> {
+        let mut selection = Self::default();
+        for (at, name) in names.iter().enumerate() {
+            let engine = registry::find(name)?;
+            if names[..at].contains(name) {
+                return Err(Error::Usage(format!("{name} is named twice")));
+            }
+            (engine.available)()?;
+            selection.add(engine, settings);
+        }
+        selection.or_fail()
+    }
+
+    /// Every engine that is here, ours and the peers, and the reference points in `references`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if none is left.
+    pub fn all(references: &[&str], settings: &Settings) -> Result<Self> {
+        let mut selection = Self::default();
+        for engine in registry::all() {
+            if engine.kind != Kind::Reference || references.contains(&engine.name) {
+                selection.add(engine, settings);
+            }
+        }
+        selection.or_fail()
+    }
+
+    fn add(&mut self, engine: &'static Registration, settings: &Settings) {
+        let reason = match (engine.available)() {
+            Err(error) => error.to_string(),
+            Ok(()) if (engine.durability)(settings.durability).is_none() => {
+                format!("{} has no durability level {}", engine.name, settings.durability)
+            }
+            Ok(()) => return self.engines.push(engine),
+        };
+        self.skipped.push(Skipped { engine: engine.name.to_owned(), reason });
+    }
+
+    fn or_fail(self) -> Result<Self> {
+        if self.engines.is_empty() {
+            let reasons: Vec<&str> = self.skipped.iter().map(|s| s.reason.as_str()).collect();
+            let why =
+                if reasons.is_empty() { "none is built in".into() } else { reasons.join("; ") };
+            return Err(Error::Usage(format!("no engine can run: {why}")));
+        }
+        Ok(self)
+    }
+}
+
+/// Every engine once a repeat, each repeat in another order drawn from the workload's seed: what
+/// changes on the machine meanwhile meets all engines alike.
+pub fn order(
+    engines: &[&'static Registration],
+    parameters: &Parameters,
+) -> Vec<(&'static Registration, u32)> {
+    let Workload::Insert(insert) = &parameters.workload;
+    let mut rng = SplitMix64::for_index(insert.seed, u64::from_le_bytes(*b"in order"));
+    let mut order = Vec::new();
+    for repeat in 1..=parameters.repeats {
+        let mut engines = engines.to_vec();
+        rng.shuffle(&mut engines);
+        order.extend(engines.into_iter().map(|engine| (engine, repeat)));
+    }
+    order
+}
+
+/// The word for a kind in results.
+pub fn kind_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Own => "own",
+        Kind::Peer => "peer",
+        Kind::Reference => "reference",
+    }
+}
