@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Durability, Engine, Error, OpenOptions, Result, limits};
+use crate::{Durability, Engine, Error, OpenOptions, Result, limits, peers};
 
 /// An engine that the registry knows, present or not.
 #[derive(Debug)]
@@ -66,7 +66,16 @@ impl Registration {
 
 /// Every engine this build knows, ours first, reference points last.
 pub fn all() -> &'static [Registration] {
-    &[limits::NULL, limits::MEMORY, limits::RAW_APPEND]
+    &[
+        peers::SLED,
+        peers::FJALL,
+        peers::REDB,
+        peers::LMDB,
+        peers::SQLITE,
+        limits::NULL,
+        limits::MEMORY,
+        limits::RAW_APPEND,
+    ]
 }
 
 /// The engine called `name`.

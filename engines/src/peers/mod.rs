@@ -1,1 +1,122 @@
-//! The engines that people would pick instead, one file each.
+//! The engines that people would pick instead, one file each, each behind its own feature.
+//!
+//! # The rules that every adapter keeps
+//! - Durability: an engine reaches a level by the cheapest of its modes that fulfils the promise,
+//!   and by its own means. Where that mode promises more than was asked, the description says so.
+//!   An engine without any mode that fulfils a level has no such level.
+//! - Memory: one budget for all. Engines with write buffers and a cache split it as
+//!   `MemorySplit` says; engines with a cache alone get all of it; what an engine takes beside
+//!   its budget is not hidden, the harness measures the process.
+//! - Settings: otherwise the engine's own defaults and its own documentation's advice, so that no
+//!   peer is slower than its users would have it. What was set is in the description.
+//! - A version in a description comes from the code that runs; for pure Rust crates it is a
+//!   constant that a test holds against `Cargo.lock`.
+
+mod adapter;
+mod footprint;
+
+#[cfg(feature = "fjall")]
+mod fjall;
+#[cfg(feature = "lmdb")]
+mod lmdb;
+#[cfg(feature = "redb")]
+mod redb;
+#[cfg(feature = "sled")]
+mod sled;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use crate::registry::{Kind, Registration};
+
+/// A registration that is complete whether or not the feature is on: without it the engine is
+/// listed, its directories are recognized, and opening it says how to get it.
+macro_rules! peer {
+    ($name:literal, $feature:literal, $module:ident, $summary:literal, $recognizes:expr) => {
+        Registration {
+            name: $name,
+            kind: Kind::Peer,
+            summary: $summary,
+            recognizes: $recognizes,
+            #[cfg(feature = $feature)]
+            available: || Ok(()),
+            #[cfg(feature = $feature)]
+            durability: $module::durability,
+            #[cfg(feature = $feature)]
+            open: $module::open,
+            #[cfg(not(feature = $feature))]
+            available: || Err(without_feature($name, $feature)),
+            #[cfg(not(feature = $feature))]
+            durability: |_| None,
+            #[cfg(not(feature = $feature))]
+            open: |_, _| Err(without_feature($name, $feature)),
+        }
+    };
+}
+
+pub(crate) const SLED: Registration = peer!(
+    "sled",
+    "sled",
+    sled,
+    "a log-structured B+ tree, Rust, latch-free in memory",
+    footprint::sled
+);
+
+pub(crate) const FJALL: Registration =
+    peer!("fjall", "fjall", fjall, "a log-structured merge tree, Rust", footprint::fjall);
+
+pub(crate) const REDB: Registration =
+    peer!("redb", "redb", redb, "a copy-on-write B+ tree in one file, Rust", footprint::redb);
+
+pub(crate) const LMDB: Registration = peer!(
+    "lmdb",
+    "lmdb",
+    lmdb,
+    "a copy-on-write B+ tree in one memory-mapped file, C",
+    footprint::lmdb
+);
+
+pub(crate) const SQLITE: Registration = peer!(
+    "sqlite",
+    "sqlite",
+    sqlite,
+    "a B-tree with a write-ahead log behind SQL, C",
+    footprint::sqlite
+);
+
+#[cfg(not(all(
+    feature = "sled",
+    feature = "fjall",
+    feature = "redb",
+    feature = "lmdb",
+    feature = "sqlite"
+)))]
+fn without_feature(engine: &'static str, feature: &'static str) -> crate::Error {
+    crate::Error::Unavailable {
+        engine,
+        reason: "this program was built without it".to_owned(),
+        remedy: format!("build with the feature `{feature}` of the crate `engines`"),
+    }
+}
+
+#[cfg(all(test, any(feature = "sled", feature = "fjall", feature = "redb")))]
+mod tests {
+    use super::*;
+
+    /// The version of a package in the workspace's lock file.
+    fn locked_version(package: &str) -> String {
+        let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock");
+        let lock = std::fs::read_to_string(lock).unwrap();
+        let (_, entry) = lock.split_once(&format!("name = \"{package}\"\nversion = \"")).unwrap();
+        entry.split('"').next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn the_versions_told_are_the_versions_built() {
+        #[cfg(feature = "sled")]
+        assert_eq!(sled::VERSION, locked_version("sled"));
+        #[cfg(feature = "fjall")]
+        assert_eq!(fjall::VERSION, locked_version("fjall"));
+        #[cfg(feature = "redb")]
+        assert_eq!(redb::VERSION, locked_version("redb"));
+    }
+}

@@ -1,5 +1,6 @@
 //! The integration tests of the crate, in one binary.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod conformance;
 mod crash;
 mod golden;
