@@ -1,7 +1,7 @@
 //! The lines of the published comparison: per engine its times and sizes, and for two engines the
 //! ratios of their means, which is all that the report's conclusions rest on.
 
-use super::figures::{grouped, grouped_decimal};
+use super::figures::grouped_decimal;
 use super::summary::Summary;
 use crate::results::Comparison;
 
@@ -101,53 +101,31 @@ const DISK: &str = "Disk space";
 const TIME: &str = "Time taken";
 const NOT_THERE: &str = "n/a";
 
-/// A table of the published report: means over its runs, with Riak around each engine and three
-/// copies of every record.
+/// A table of the published report: its ratios as they were printed, Bitcask before LevelDB.
 struct Published {
-    items: u64,
-    runs: u32,
-    bitcask: PublishedMeans,
-    leveldb: PublishedMeans,
+    title: &'static str,
+    disk: [&'static str; 2],
+    time: [&'static str; 2],
 }
 
-struct PublishedMeans {
-    seconds: f64,
-    bytes: f64,
-}
-
+/// Measured with Riak around each engine and three copies of every record.
 const PUBLISHED: [Published; 2] = [
-    Published {
-        items: 5_000,
-        runs: 5,
-        bitcask: PublishedMeans { seconds: 12.036, bytes: 48_871_588.4 },
-        leveldb: PublishedMeans { seconds: 12.227, bytes: 43_904_935.2 },
-    },
-    Published {
-        items: 500_000,
-        runs: 1,
-        bitcask: PublishedMeans { seconds: 1_201.673, bytes: 4_886_613_449.0 },
-        leveldb: PublishedMeans { seconds: 1_921.870, bytes: 1_627_507_469.0 },
-    },
+    Published { title: "5,000 items, 5 runs", disk: ["1.113", "1.000"], time: ["1.000", "1.016"] },
+    Published { title: "500,000 items, 1 run", disk: ["3.003", "1.000"], time: ["1.000", "1.600"] },
 ];
 
 fn published_lines(first: &str, second: &str) -> Vec<(String, [String; 2])> {
     // The published LevelDB is what both our tree in its format and the original stand for.
     let is_tree = |name: &str| name == "lsm" || name == "leveldb";
-    let pick = |table: &'static Published| match (first, second) {
-        ("bitcask", tree) if is_tree(tree) => Some((&table.bitcask, &table.leveldb)),
-        (tree, "bitcask") if is_tree(tree) => Some((&table.leveldb, &table.bitcask)),
+    let line = |label: &str, [bitcask, leveldb]: [&str; 2]| match (first, second) {
+        ("bitcask", tree) if is_tree(tree) => Some(format!("{label}: {bitcask} : {leveldb}")),
+        (tree, "bitcask") if is_tree(tree) => Some(format!("{label}: {leveldb} : {bitcask}")),
         _ => None,
     };
-    PUBLISHED
-        .iter()
-        .filter_map(|table| {
-            let (a, b) = pick(table)?;
-            let runs = if table.runs == 1 { "1 run" } else { &format!("{} runs", table.runs) };
-            let title = format!("{} items, {runs}", grouped(table.items));
-            let disk = ratio_line(DISK, Some(a.bytes), Some(b.bytes));
-            Some((title, [disk, ratio_line(TIME, Some(a.seconds), Some(b.seconds))]))
-        })
-        .collect()
+    let lines = PUBLISHED.iter().filter_map(|table| {
+        Some((table.title.to_owned(), [line(DISK, table.disk)?, line(TIME, table.time)?]))
+    });
+    lines.collect()
 }
 
 /// `Disk space: 3.003 : 1.000`: both divided by the smaller.
@@ -211,6 +189,8 @@ mod tests {
         ]
     }
 
+    /// The last of the four published ratios does not follow from the published times:
+    /// 1,921.870 / 1,201.673 is 1.5993, printed as 1.600 then.
     #[test]
     fn the_published_runs_give_the_published_ratios() {
         let small = PairLines::new(&published_5000(), "bitcask", "lsm").unwrap();
@@ -225,7 +205,7 @@ mod tests {
         let large = PairLines::new(&large, "bitcask", "lsm").unwrap();
         assert_eq!(
             large.measured,
-            ["Disk space: 3.003 : 1.000", "Time taken: 1.000 : 1.600"].map(str::to_owned)
+            ["Disk space: 3.003 : 1.000", "Time taken: 1.000 : 1.599"].map(str::to_owned)
         );
     }
 
