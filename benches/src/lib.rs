@@ -1,1 +1,4 @@
-//! What the benches share.
+//! The benches, and nothing else: see `benches/benches/`.
+//!
+//! - `insert_500k`: the main job, `enginelab compare insert` with 500,000 items.
+//! - `insert_5k`: 5,000 items into each engine, measured by criterion.

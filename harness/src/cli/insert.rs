@@ -97,6 +97,19 @@ pub struct InsertArgs {
     pub json: bool,
 }
 
+impl InsertArgs {
+    /// What an empty command line gives.
+    pub fn parse_nothing() -> Self {
+        #[derive(clap::Parser)]
+        struct Nothing {
+            #[command(flatten)]
+            insert: InsertArgs,
+        }
+        let Nothing { insert } = clap::Parser::parse_from(["enginelab"]);
+        insert
+    }
+}
+
 /// What a program chooses where its user does not.
 #[derive(Debug, Clone)]
 pub struct Defaults {

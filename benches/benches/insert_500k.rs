@@ -1,0 +1,67 @@
+//! The main job: 500,000 records into every engine that is here, and into `raw-append`, read back
+//! and compared. Takes the options of `enginelab compare insert`:
+//!
+//! ```text
+//! cargo bench --bench insert_500k
+//! cargo bench --bench insert_500k -- --items 20000 --engines bitcask,lsm
+//! ```
+//! A full run writes its result to `results/`, named by date and processor. Under `cargo test`
+//! a few records show that it works.
+
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use harness::cli::insert::{Defaults, InsertArgs, compare_insert};
+use harness::cli::{exit, parse};
+use harness::measure::machine::Machine;
+use harness::run::child::serve_if_asked;
+
+const FULL: Defaults =
+    Defaults { items: NonZeroU64::new(500_000).unwrap(), references: &["raw-append"] };
+const TINY: Defaults =
+    Defaults { items: NonZeroU64::new(200).unwrap(), references: &["raw-append", "memory"] };
+
+/// The main job: 500,000 records into every engine, side by side
+#[derive(Debug, Parser)]
+#[command(name = "insert_500k", max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    insert: InsertArgs,
+
+    /// Given by cargo bench
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> ExitCode {
+    serve_if_asked();
+    // Cargo tells a bench run from a test run by this argument; what a test run is given besides
+    // is for the test harness that this is not.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return exit(compare_insert(&InsertArgs::parse_nothing(), &TINY));
+    }
+    let Cli { mut insert, .. } = match parse::<Cli>() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    let is_full = insert.items.unwrap_or(FULL.items) >= FULL.items;
+    if is_full && insert.out.is_none() && insert.markdown.is_none() {
+        let stem = match result_stem(insert.items.unwrap_or(FULL.items)) {
+            Ok(stem) => stem,
+            Err(error) => return exit(Err(error)),
+        };
+        insert.out = Some(stem.with_added_extension("json"));
+        insert.markdown = Some(stem.with_added_extension("md"));
+    }
+    exit(compare_insert(&insert, &FULL))
+}
+
+/// The path of a full run's files, without their extensions.
+fn result_stem(items: NonZeroU64) -> harness::Result<PathBuf> {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let workspace = package.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
+    let machine = Machine::describe(workspace)?;
+    Ok(workspace.join("results").join(format!("{}-insert-{items}", machine.slug())))
+}
