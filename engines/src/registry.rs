@@ -72,6 +72,8 @@ pub fn all() -> &'static [Registration] {
         peers::REDB,
         peers::LMDB,
         peers::SQLITE,
+        peers::LEVELDB,
+        peers::ROCKSDB,
         limits::NULL,
         limits::MEMORY,
         limits::RAW_APPEND,

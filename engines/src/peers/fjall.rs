@@ -34,6 +34,8 @@ pub(super) const VERSION: &str = "3.1.13";
 /// Keys carry their length in 16 bits; fjall ends the process for longer ones.
 const KEYS: KeyLimit = KeyLimit { engine: NAME, longest: 65_535 };
 
+pub(super) use super::adapter::built_in as available;
+
 pub(super) fn durability(level: Durability) -> Option<&'static str> {
     Some(match level {
         Durability::Buffered => "no persist; the journal is written in pieces of 8 KiB",

@@ -50,6 +50,8 @@ const MAP_BYTES: usize = 1 << 30;
 /// One for each reading thread; LMDB's default of 126 is soon too few.
 const MAX_READERS: u32 = 1_024;
 
+pub(super) use super::adapter::built_in as available;
+
 pub(super) fn durability(level: Durability) -> Option<&'static str> {
     Some(match level {
         Durability::Buffered => "MDB_NOSYNC, as at level process: LMDB has nothing cheaper",

@@ -15,6 +15,8 @@
 mod adapter;
 mod footprint;
 
+#[cfg(feature = "system")]
+mod capi;
 #[cfg(feature = "fjall")]
 mod fjall;
 #[cfg(feature = "lmdb")]
@@ -26,50 +28,60 @@ mod sled;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(feature = "system")]
+use capi::leveldb;
+#[cfg(all(feature = "system", not(feature = "rocksdb")))]
+use capi::rocksdb;
+
 use crate::registry::{Kind, Registration};
 
-/// A registration that is complete whether or not the feature is on: without it the engine is
+/// A registration that is complete whether or not the engine is built in: without it the engine is
 /// listed, its directories are recognized, and opening it says how to get it.
 macro_rules! peer {
-    ($name:literal, $feature:literal, $module:ident, $summary:literal, $recognizes:expr) => {
+    ($name:literal, $built:meta, $module:ident, $summary:literal, $recognizes:expr) => {
         Registration {
             name: $name,
             kind: Kind::Peer,
             summary: $summary,
             recognizes: $recognizes,
-            #[cfg(feature = $feature)]
-            available: || Ok(()),
-            #[cfg(feature = $feature)]
+            #[cfg($built)]
+            available: $module::available,
+            #[cfg($built)]
             durability: $module::durability,
-            #[cfg(feature = $feature)]
+            #[cfg($built)]
             open: $module::open,
-            #[cfg(not(feature = $feature))]
-            available: || Err(without_feature($name, $feature)),
-            #[cfg(not(feature = $feature))]
+            #[cfg(not($built))]
+            available: || Err(not_built($name, stringify!($built))),
+            #[cfg(not($built))]
             durability: |_| None,
-            #[cfg(not(feature = $feature))]
-            open: |_, _| Err(without_feature($name, $feature)),
+            #[cfg(not($built))]
+            open: |_, _| Err(not_built($name, stringify!($built))),
         }
     };
 }
 
 pub(crate) const SLED: Registration = peer!(
     "sled",
-    "sled",
+    feature = "sled",
     sled,
     "a log-structured B+ tree, Rust, latch-free in memory",
     footprint::sled
 );
 
 pub(crate) const FJALL: Registration =
-    peer!("fjall", "fjall", fjall, "a log-structured merge tree, Rust", footprint::fjall);
+    peer!("fjall", feature = "fjall", fjall, "a log-structured merge tree, Rust", footprint::fjall);
 
-pub(crate) const REDB: Registration =
-    peer!("redb", "redb", redb, "a copy-on-write B+ tree in one file, Rust", footprint::redb);
+pub(crate) const REDB: Registration = peer!(
+    "redb",
+    feature = "redb",
+    redb,
+    "a copy-on-write B+ tree in one file, Rust",
+    footprint::redb
+);
 
 pub(crate) const LMDB: Registration = peer!(
     "lmdb",
-    "lmdb",
+    feature = "lmdb",
     lmdb,
     "a copy-on-write B+ tree in one memory-mapped file, C",
     footprint::lmdb
@@ -77,28 +89,39 @@ pub(crate) const LMDB: Registration = peer!(
 
 pub(crate) const SQLITE: Registration = peer!(
     "sqlite",
-    "sqlite",
+    feature = "sqlite",
     sqlite,
     "a B-tree with a write-ahead log behind SQL, C",
     footprint::sqlite
 );
 
-#[cfg(not(all(
-    feature = "sled",
-    feature = "fjall",
-    feature = "redb",
-    feature = "lmdb",
-    feature = "sqlite"
-)))]
-fn without_feature(engine: &'static str, feature: &'static str) -> crate::Error {
+pub(crate) const LEVELDB: Registration = peer!(
+    "leveldb",
+    feature = "system",
+    leveldb,
+    "the log-structured merge tree whose format `lsm` writes, C++, the system's library",
+    footprint::leveldb
+);
+
+pub(crate) const ROCKSDB: Registration = peer!(
+    "rocksdb",
+    any(feature = "system", feature = "rocksdb"),
+    rocksdb,
+    "a log-structured merge tree grown out of LevelDB, C++",
+    footprint::rocksdb
+);
+
+#[cfg_attr(feature = "peers", expect(dead_code, reason = "every peer is built in"))]
+fn not_built(engine: &'static str, features: &'static str) -> crate::Error {
     crate::Error::Unavailable {
         engine,
         reason: "this program was built without it".to_owned(),
-        remedy: format!("build with the feature `{feature}` of the crate `engines`"),
+        remedy: format!("build the crate `engines` with {features}"),
     }
 }
 
-#[cfg(all(test, any(feature = "sled", feature = "fjall", feature = "redb")))]
+#[cfg(test)]
+#[cfg(any(feature = "sled", feature = "fjall", feature = "redb"))]
 mod tests {
     use super::*;
 

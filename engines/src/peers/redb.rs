@@ -36,6 +36,8 @@ pub(super) const VERSION: &str = "4.6.0";
 const FILE: &str = "records.redb";
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("records");
 
+pub(super) use super::adapter::built_in as available;
+
 pub(super) fn durability(level: Durability) -> Option<&'static str> {
     Some(match level {
         Durability::Buffered => "Durability::None: pages wait in the process",

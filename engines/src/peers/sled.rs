@@ -13,8 +13,11 @@
 //! sled has neither a compaction to call nor a way to ask whether its cleaning thread is idle:
 //! `compact` and `quiesce` flush.
 
+use std::fs::File;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::adapter::{fail, locked, prepare, sync_file};
 use super::footprint;
@@ -26,6 +29,8 @@ use crate::{
 
 const NAME: &str = "sled";
 pub(super) const VERSION: &str = "0.34.7";
+
+pub(super) use super::adapter::built_in as available;
 
 pub(super) fn durability(level: Durability) -> Option<&'static str> {
     Some(match level {
@@ -46,17 +51,32 @@ pub(super) fn open(directory: &Path, options: &OpenOptions) -> Result<Box<dyn En
     })?;
     Ok(Box::new(Sled {
         tree,
-        log: directory.join("db"),
+        log: Log(directory.join("db")),
         durability: options.durability,
         cache_bytes: options.memory_bytes,
     }))
 }
 
 struct Sled {
+    // The tree first: it is dropped before anybody waits for its lock.
     tree: sled::Db,
-    log: PathBuf,
+    log: Log,
     durability: Durability,
     cache_bytes: u64,
+}
+
+/// The file that sled locks. Its threads may hold the lock for a while after the tree is dropped;
+/// an engine that is closed can be opened again, so closing waits for it.
+struct Log(PathBuf);
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let started = Instant::now();
+        let Ok(file) = File::open(&self.0) else { return };
+        while file.try_lock().is_err() && started.elapsed() < Duration::from_secs(10) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 impl Sled {
@@ -155,7 +175,7 @@ impl Engine for Sled {
 
     fn sync(&self) -> Result<()> {
         self.flush()?;
-        sync_file(&self.log)
+        sync_file(&self.log.0)
     }
 
     fn quiesce(&self) -> Result<()> {

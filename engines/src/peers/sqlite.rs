@@ -47,6 +47,8 @@ const PUT: &str = "INSERT INTO records (key, value) VALUES (?1, ?2) \
                    ON CONFLICT (key) DO UPDATE SET value = excluded.value";
 const DELETE: &str = "DELETE FROM records WHERE key = ?1";
 
+pub(super) use super::adapter::built_in as available;
+
 pub(super) fn durability(level: Durability) -> Option<&'static str> {
     Some(match level {
         Durability::Buffered => {
