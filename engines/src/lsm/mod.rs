@@ -1,24 +1,70 @@
 //! A log-structured merge tree in LevelDB's on-disk format.
+//!
+//! LevelDB opens what this engine wrote, at any moment, and this engine what LevelDB wrote. What
+//! differs is how the work is done:
+//! - Writers share log appends and syncs (group commit), and reads take no lock.
+//! - Several memtables are flushed at once, on threads of their own.
+//! - Level 0 may hold many tables: they are merged late and at once, instead of rewriting as data
+//!   comes in (see [`Options`]), on several threads, each with a range of keys.
+//! - Tables are large (32 MiB): opening is cheap.
 
-#![allow(dead_code, unused_imports, reason = "the engine that uses the formats comes on top")]
+#![expect(dead_code, reason = "parts of the formats that repair and properties will use")]
 
-mod coding;
-mod filename;
-mod key;
+// From the engine down to the bytes.
+mod options;
+mod store;
 
-mod edit;
-mod log;
-mod write_batch;
+mod background;
+mod compaction;
+mod core;
+mod flush;
+mod reads;
+mod recovery;
+mod write;
+
+mod counters;
+mod group;
+mod janitor;
+mod manifest;
+mod output;
+mod picker;
+mod poison;
+mod retention;
+mod snapshot;
+mod split;
+mod version;
+mod view;
+
+mod arena;
+mod log_file;
+mod memtable;
+
+mod db_iter;
+mod iterator;
+mod level_iter;
+mod merge_iter;
+
+mod cache;
+mod table_cache;
 
 mod block;
 mod compress;
 mod filter;
 mod table;
 
-mod cache;
-mod table_cache;
+mod edit;
+mod log;
+mod write_batch;
 
-mod iterator;
+mod coding;
+mod filename;
+mod key;
 
 #[cfg(test)]
+mod test_iter;
+#[cfg(test)]
 mod testing;
+
+pub use options::Options;
+pub use snapshot::Snapshot;
+pub use store::Lsm;

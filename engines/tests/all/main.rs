@@ -4,3 +4,4 @@
 mod conformance;
 mod crash;
 mod golden;
+mod lsm_golden;

@@ -14,7 +14,7 @@
 mod reader;
 mod writer;
 
-pub(crate) use reader::{LogReader, OnCorruption, Record, Skipped, Tail, Torn, TornKind};
+pub(crate) use reader::{LogReader, OnCorruption, Tail, Torn, TornKind};
 pub(crate) use writer::{LogOptions, LogWriter};
 
 /// The size of a block.

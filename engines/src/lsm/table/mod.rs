@@ -20,7 +20,9 @@ mod iter;
 mod reader;
 mod separator;
 
-pub(crate) use builder::{TableBuilder, TableOptions, TableSummary};
+#[cfg(test)]
+pub(crate) use builder::TableSummary;
+pub(crate) use builder::{TableBuilder, TableOptions};
 pub(crate) use iter::{ReadOptions, TableIter};
 pub(crate) use reader::Table;
 

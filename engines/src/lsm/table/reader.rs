@@ -85,6 +85,29 @@ impl Table {
         }
     }
 
+    /// User keys in ascending order that cut the table into up to `piece_count` pieces of about
+    /// equal size, as far as its blocks allow.
+    pub(crate) fn cut_keys(&self, piece_count: usize) -> Result<Vec<Vec<u8>>> {
+        let piece_bytes = self.metaindex_offset / (piece_count.max(1) as u64);
+        let mut keys = Vec::new();
+        let mut due = piece_bytes;
+        let index = self.index.view();
+        let mut cursor = EntryCursor::default();
+        cursor.seek_to_first(index)?;
+        while cursor.valid() {
+            let handle = self.data_handle(cursor.value(index))?;
+            // The index key lies behind the block it leads to.
+            let end = handle.offset.saturating_add(handle.size);
+            if end >= due && end < self.metaindex_offset - piece_bytes / 2 {
+                keys.push(user_key(cursor.key()).to_vec());
+                due = end + piece_bytes;
+            }
+            cursor.next(index)?;
+        }
+        keys.dedup();
+        Ok(keys)
+    }
+
     /// The number under which the table's blocks are cached.
     pub(crate) fn number(&self) -> FileNumber {
         self.number

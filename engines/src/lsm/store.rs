@@ -1,0 +1,374 @@
+//! The engine as its users see it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+
+use super::background::{Background, Workers};
+use super::cache::BlockCache;
+use super::core::{Core, Home};
+use super::counters::Counters;
+use super::filename::FileKind;
+use super::janitor::{Disposal, Janitor, Order};
+use super::log_file::LogFile;
+use super::manifest::{Manifest, TableSet};
+use super::memtable::Memtable;
+use super::options::Options;
+use super::picker;
+use super::poison::Poison;
+use super::recovery::{Inventory, recover};
+use super::snapshot::{Snapshot, Snapshots};
+use super::table_cache::TableCache;
+use super::view::{CurrentView, View};
+use super::write::Writers;
+use crate::engine::Visitor;
+use crate::fs::{Access, FileSystem, LockGuard, RealFs};
+use crate::{
+    Batch, Capabilities, Description, Direction, Durability, Engine, Error, KeyRange, Result, Stats,
+};
+
+/// A database in LevelDB's format.
+///
+/// ```
+/// use engines::{Engine, lsm::{Lsm, Options}};
+///
+/// # fn main() -> engines::Result<()> {
+/// # let directory = std::env::temp_dir().join(format!("lsm-doc-{}", std::process::id()));
+/// let store = Lsm::open(&directory, Options::default())?;
+/// store.put(b"key", b"value")?;
+/// assert_eq!(store.get_vec(b"key")?.as_deref(), Some(&b"value"[..]));
+/// # drop(store);
+/// # std::fs::remove_dir_all(&directory).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Dropping it closes it. What it does not do as LevelDB: it starts a new log and a new manifest at
+/// every open, and writes no `LOG` file for people.
+pub struct Lsm {
+    core: Arc<Core>,
+    /// Gone once it is closed.
+    running: Option<Running>,
+    recovery: Vec<(String, String)>,
+}
+
+/// What ends with the engine, in this order.
+struct Running {
+    workers: Workers,
+    janitor: Janitor,
+    lock: Box<dyn LockGuard>,
+}
+
+impl Lsm {
+    /// Opens the database in `directory`, or creates it.
+    ///
+    /// # Errors
+    /// - [`Error::NotADatabase`] if there is none and creating is off, or if CURRENT is missing
+    ///   while tables, logs or manifests are there.
+    /// - [`Error::ForeignDirectory`] for a RocksDB database.
+    /// - [`Error::ComparatorMismatch`] if its keys are in another order than bytewise.
+    /// - [`Error::Locked`] if it is open already.
+    /// - [`Error::Corruption`] and I/O errors; nothing is removed then.
+    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self> {
+        Self::open_in(Arc::new(RealFs), directory, options)
+    }
+
+    /// As [`open`](Self::open), in another file system.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_in(
+        fs: Arc<dyn FileSystem>,
+        directory: impl AsRef<Path>,
+        options: Options,
+    ) -> Result<Self> {
+        let (disposal, orders) = Disposal::new();
+        let directory = directory.as_ref().to_path_buf();
+        let home = Home { fs, directory, options: options.sanitized(), disposal };
+        let (lock, inventory) = lock(&home)?;
+        let recovered = recover(&home, &inventory)?;
+        let numbers = recovered.file_numbers;
+        let log = LogFile::create(&home, numbers.take())?;
+        let manifest_number = numbers.take();
+        let set = TableSet {
+            version: &recovered.version,
+            log_number: log.number,
+            next_file_number: numbers.next(),
+            last_sequence: recovered.last_sequence,
+        };
+        let manifest = Manifest::create(&home, manifest_number, set)?;
+        let superfluous = inventory.superfluous(&recovered.version, log.number);
+        superfluous.into_iter().for_each(|kind| home.disposal.file(kind));
+
+        let blocks = Arc::new(BlockCache::new(home.options.block_cache_bytes as u64));
+        let tables = Arc::new(TableCache::new(
+            Arc::clone(&home.fs),
+            home.directory.clone(),
+            home.options.open_tables,
+            Access::Mapped,
+            Some(Arc::clone(&blocks)),
+            true,
+        ));
+        let view = View {
+            active: Arc::new(Memtable::new()),
+            frozen: Vec::new(),
+            version: Arc::new(recovered.version),
+        };
+        let core = Arc::new(Core {
+            writers: Writers::new(&home.options, log, recovered.last_sequence),
+            home,
+            tables,
+            blocks,
+            view: CurrentView::new(view),
+            visible: AtomicU64::new(recovered.last_sequence.0),
+            snapshots: Snapshots::default(),
+            manifest: Mutex::new(manifest),
+            file_numbers: numbers,
+            background: Background::default(),
+            poison: Poison::default(),
+            counters: Counters::default(),
+        });
+        let running = start(&core, orders, lock)?;
+        let recovery = vec![
+            ("replayed log records".to_owned(), recovered.replayed_count.to_string()),
+            ("torn logs".to_owned(), recovered.torn_logs.join("; ")),
+        ];
+        Ok(Self { core, running: Some(running), recovery })
+    }
+
+    /// A moment to read at.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.core.snapshots.take(|| self.core.visible())
+    }
+
+    /// As [`Engine::get`], at a moment.
+    ///
+    /// # Errors
+    /// As [`Engine::get`].
+    pub fn get_at(
+        &self,
+        snapshot: &Snapshot,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool> {
+        self.core.get(key, Some(snapshot.sequence), read)
+    }
+
+    /// As [`Engine::scan`], at a moment.
+    ///
+    /// # Errors
+    /// As [`Engine::scan`].
+    pub fn scan_at(
+        &self,
+        snapshot: &Snapshot,
+        range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visitor<'_>,
+    ) -> Result<()> {
+        self.core.scan(range, direction, Some(snapshot.sequence), visit)
+    }
+
+    /// Whether `directory` holds a database that LevelDB or this engine made.
+    #[must_use]
+    pub fn recognizes(directory: &Path) -> bool {
+        Inventory::take(&RealFs, directory).is_ok_and(|inventory| inventory.is_ours())
+    }
+
+    /// Has the active memtable written to level 0, and waits for that.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] if it fails, or anything did before.
+    pub fn flush(&self) -> Result<()> {
+        self.core.freeze()?;
+        self.core.background.wait_for_flushes(&self.core)
+    }
+
+    fn shut_down(&mut self) -> Result<()> {
+        let Some(Running { workers, janitor, lock }) = self.running.take() else { return Ok(()) };
+        drop(workers);
+        let finished = self.core.finish_log();
+        janitor.stop();
+        drop(lock);
+        finished
+    }
+}
+
+impl Drop for Lsm {
+    fn drop(&mut self) {
+        // There is nobody to tell; `close` tells.
+        let _ = self.shut_down();
+    }
+}
+
+/// Takes the lock before anything is written, and the inventory under it.
+fn lock(home: &Home) -> Result<(Box<dyn LockGuard>, Inventory)> {
+    let (fs, directory) = (&*home.fs, &home.directory);
+    // What is to be refused is refused before even a lock file is made.
+    Inventory::take(fs, directory)?.check(directory, home.options.create)?;
+    if fs.entry(directory)?.is_none() {
+        fs.create_directory(directory)?;
+        let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+        fs.sync_directory(parent.unwrap_or(Path::new(".")))?;
+    }
+    let lock = fs.lock(&home.path(FileKind::Lock))?.ok_or_else(|| Error::Locked {
+        directory: directory.clone(),
+        holder: "this or another process has the database open".to_owned(),
+    })?;
+    let inventory = Inventory::take(fs, directory)?;
+    inventory.check(directory, home.options.create)?;
+    Ok((lock, inventory))
+}
+
+fn start(
+    core: &Arc<Core>,
+    orders: std::sync::mpsc::Receiver<Order>,
+    lock: Box<dyn LockGuard>,
+) -> Result<Running> {
+    let home = &core.home;
+    let janitor = Janitor::start(
+        Arc::clone(&home.fs),
+        home.directory.clone(),
+        Arc::clone(&core.tables),
+        home.disposal.clone(),
+        orders,
+    )?;
+    let workers = Workers::start(core)?;
+    Ok(Running { workers, janitor, lock })
+}
+
+impl Engine for Lsm {
+    fn description(&self) -> Description {
+        let options = &self.core.home.options;
+        let durability = match options.durability {
+            Durability::Buffered => "the log is written every 64 KiB, at sync and at close",
+            Durability::Process => "each group of writes is written to the log, not synced",
+            Durability::Power => "each group of writes is written to the log and fdatasynced",
+        };
+        Description {
+            engine: "lsm",
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            durability: durability.to_owned(),
+            settings: options.settings(),
+        }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            ordered_scan: true,
+            scan_sorts: false,
+            atomic_batch: true,
+            snapshot_scan: true,
+            persistent: true,
+        }
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.core.put(key, value)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.core.delete(key)
+    }
+
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        self.core.get(key, None, read)
+    }
+
+    fn write(&self, batch: &Batch) -> Result<()> {
+        self.core.write(batch)
+    }
+
+    fn scan(
+        &self,
+        range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visitor<'_>,
+    ) -> Result<()> {
+        self.core.scan(range, direction, None, visit)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.core.sync()
+    }
+
+    fn quiesce(&self) -> Result<()> {
+        self.core.background.wait_until_idle(&self.core)?;
+        if let Some(running) = &self.running {
+            running.janitor.wait();
+        }
+        Ok(())
+    }
+
+    /// Merges everything into one level: no overwritten or deleted entry remains, but for those
+    /// that snapshots see.
+    fn compact(&self) -> Result<()> {
+        self.flush()?;
+        self.core.compact_all()?;
+        self.quiesce()
+    }
+
+    fn stats(&self) -> Result<Stats> {
+        let home = &self.core.home;
+        let disk_bytes = Inventory::take(&*home.fs, &home.directory)?.total_bytes();
+        Ok(Stats { disk_bytes: Some(disk_bytes), ..self.core.stats(&self.recovery) })
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.shut_down()
+    }
+}
+
+impl Core {
+    /// Plans and carries out a full compaction of what is in tables.
+    fn compact_all(&self) -> Result<()> {
+        let exclusive = self.background.exclusive(self)?;
+        let plan = {
+            let version = Arc::clone(&self.view.load().version);
+            picker::plan_full_compaction(&version, &self.home.options)
+        };
+        for choice in plan {
+            self.carry_out(&choice, self.home.options.background_threads)
+                .map_err(|error| self.poisoned(error))?;
+        }
+        drop(exclusive);
+        Ok(())
+    }
+
+    fn stats(&self, recovery: &[(String, String)]) -> Stats {
+        let view = self.view.load();
+        let memtables =
+            std::iter::once(&view.active).chain(view.frozen.iter().map(|f| &f.memtable));
+        let memtable_bytes: u64 = memtables.map(|memtable| memtable.bytes() as u64).sum();
+        let counters = &self.counters;
+        let count = |value: &AtomicU64| value.load(Relaxed);
+        let mut details = recovery.to_vec();
+        let mut tell = |name: &str, value: u64| details.push((name.to_owned(), value.to_string()));
+        tell("flushes", count(&counters.flushes.count));
+        tell("flush_written_bytes", count(&counters.flushes.written_bytes));
+        tell("flush_busy_us", count(&counters.flushes.busy_us));
+        tell("compaction_read_bytes", count(&counters.compactions.read_bytes));
+        tell("compaction_busy_us", count(&counters.compactions.busy_us));
+        tell("moved_tables", count(&counters.moved_tables));
+        tell("stalled_us", counters.stalled_us());
+        for level in 0..super::edit::LEVEL_COUNT {
+            tell(&format!("level{level}_tables"), view.version.level(level).len() as u64);
+            tell(&format!("level{level}_bytes"), view.version.level_bytes(level));
+        }
+        Stats {
+            memory_bytes: Some(
+                memtable_bytes + self.blocks.used_bytes() + self.tables.memory_bytes(),
+            ),
+            file_count: Some(view.version.tables().count() as u64 + 1 + view.frozen.len() as u64),
+            compaction_count: Some(count(&counters.compactions.count)),
+            compaction_written_bytes: Some(
+                count(&counters.flushes.written_bytes) + count(&counters.compactions.written_bytes),
+            ),
+            longest_stall_us: Some(counters.longest_stall_us()),
+            details,
+            ..Stats::default()
+        }
+    }
+}
