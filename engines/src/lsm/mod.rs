@@ -67,4 +67,4 @@ mod testing;
 
 pub use options::Options;
 pub use snapshot::Snapshot;
-pub use store::Lsm;
+pub use store::{Lsm, REGISTRATION};

@@ -61,9 +61,11 @@ impl Inventory {
         self.files.contains_key(&FileKind::Current)
     }
 
-    /// Whether this is a LevelDB database, or what is left of one.
+    /// Whether this is a LevelDB database, or what is left of one: a manifest is there, whether or
+    /// not CURRENT names it.
     pub(crate) fn is_ours(&self) -> bool {
-        self.rocksdb.is_none() && self.has_current() && self.data().next().is_some()
+        let is_manifest = |kind| matches!(kind, FileKind::Manifest(_));
+        self.rocksdb.is_none() && self.data().any(is_manifest)
     }
 
     /// Refuses what must not be opened.

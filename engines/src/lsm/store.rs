@@ -25,9 +25,30 @@ use super::view::{CurrentView, View};
 use super::write::Writers;
 use crate::engine::Visitor;
 use crate::fs::{Access, FileSystem, LockGuard, RealFs};
+use crate::registry::{Kind, Registration};
 use crate::{
     Batch, Capabilities, Description, Direction, Durability, Engine, Error, KeyRange, Result, Stats,
 };
+
+/// How the registry knows the engine.
+pub const REGISTRATION: Registration = Registration {
+    name: "lsm",
+    kind: Kind::Own,
+    summary: "log-structured merge tree in LevelDB's on-disk format",
+    available: || Ok(()),
+    durability: |level| Some(durability(level)),
+    recognizes: Lsm::recognizes,
+    open: |directory, options| Ok(Box::new(Lsm::open(directory, Options::from(options))?)),
+};
+
+/// What the engine does for a level.
+fn durability(level: Durability) -> &'static str {
+    match level {
+        Durability::Buffered => "the log is written every 64 KiB, at sync and at close",
+        Durability::Process => "each group of writes is written to the log, not synced",
+        Durability::Power => "each group of writes is written to the log and fdatasynced",
+    }
+}
 
 /// A database in LevelDB's format.
 ///
@@ -242,15 +263,10 @@ fn start(
 impl Engine for Lsm {
     fn description(&self) -> Description {
         let options = &self.core.home.options;
-        let durability = match options.durability {
-            Durability::Buffered => "the log is written every 64 KiB, at sync and at close",
-            Durability::Process => "each group of writes is written to the log, not synced",
-            Durability::Power => "each group of writes is written to the log and fdatasynced",
-        };
         Description {
             engine: "lsm",
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            durability: durability.to_owned(),
+            durability: durability(options.durability).to_owned(),
             settings: options.settings(),
         }
     }

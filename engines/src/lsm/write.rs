@@ -324,10 +324,12 @@ fn split_record(
 
 fn put_varint32(out: &mut BytesMut, mut number: u32) {
     while number >= 0x80 {
-        out.put_u8((number & 0x7f) as u8 | 0x80);
+        let [low, ..] = number.to_le_bytes();
+        out.put_u8(low | 0x80);
         number >>= 7;
     }
-    out.put_u8(number as u8);
+    let [low, ..] = number.to_le_bytes();
+    out.put_u8(low);
 }
 
 fn length(what: &'static str, bytes: &[u8]) -> Result<u32> {

@@ -46,7 +46,6 @@ impl Golden {
 }
 
 /// What an engine holds, in the form of the expected files.
-#[expect(dead_code, reason = "for the engines' suites")]
 pub(crate) fn contents(engine: &dyn Engine) -> Expected {
     let mut found = Expected::new();
     engine
