@@ -56,3 +56,34 @@ impl Weighter<(FileNumber, u64), Arc<Block>> for BlockWeighter {
         block.memory_bytes() as u64 + ENTRY_BYTES
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::lsm::block::{KeyFormat, Origin};
+
+    fn block(offset: u64) -> Arc<Block> {
+        let mut bytes = vec![b'x'; 4000];
+        bytes.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0]);
+        let origin = Origin { path: Arc::new(PathBuf::from("t")), offset };
+        Arc::new(Block::new(bytes, origin, KeyFormat::Internal).unwrap())
+    }
+
+    #[test]
+    fn blocks_are_found_by_table_and_offset_and_bounded_by_their_bytes() {
+        let cache = BlockCache::new(1 << 20);
+        for offset in 0..2000 {
+            cache.insert(FileNumber(offset % 2), offset, block(offset));
+            assert!(cache.used_bytes() <= 1 << 20);
+        }
+        let kept: Vec<_> = (0..2000)
+            .filter(|offset| cache.get(FileNumber(offset % 2), *offset).is_some())
+            .collect();
+        assert!((100..260).contains(&kept.len()), "{}", kept.len());
+        assert!(kept.iter().all(|offset| cache.get(FileNumber(7), *offset).is_none()));
+        let found = cache.get(FileNumber(kept[0] % 2), kept[0]).unwrap();
+        assert_eq!(found.origin().offset, kept[0]);
+    }
+}

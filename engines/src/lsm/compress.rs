@@ -248,3 +248,156 @@ fn inflate(
 fn inflate(_: Deflate, _: &[u8], _: usize, _: &mut Vec<u8>) -> Result<(), DecompressError> {
     Err(DecompressError::MissingFeature("zlib"))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMIT: usize = 1 << 20;
+
+    fn text() -> Vec<u8> {
+        b"bacon ipsum dolor amet ".repeat(200)
+    }
+
+    fn methods() -> Vec<Compression> {
+        let mut methods = vec![Compression::None, Compression::Snappy];
+        if cfg!(feature = "zstd") {
+            methods.extend([Compression::Zstd(1), Compression::Zstd(19)]);
+        }
+        methods
+    }
+
+    fn decompress_vec(block_type: u8, stored: &[u8]) -> Result<Vec<u8>, DecompressError> {
+        let mut out = b"left over".to_vec();
+        decompress(block_type, stored, LIMIT, &mut out).map(|()| out)
+    }
+
+    #[test]
+    fn stored_types_have_the_documented_numbers() {
+        let mut out = Vec::new();
+        let types: Vec<_> = methods()
+            .into_iter()
+            .map(|method| Compressor::new(method).unwrap().append(&text(), &mut out) as u8)
+            .collect();
+        assert_eq!(types, [0, 1, 2, 2][..types.len()]);
+    }
+
+    #[test]
+    fn snappy_bytes_by_hand_are_decompressed() {
+        // Length 10, a literal of 2 bytes, a copy of 8 bytes from 2 back.
+        assert_eq!(decompress_vec(1, b"\x0a\x04ab\x11\x02"), Ok(b"ababababab".to_vec()));
+    }
+
+    #[test]
+    fn what_saves_an_eighth_or_less_is_stored_as_it_is() {
+        // Zeros that compress to nothing, just over an eighth of the whole.
+        for (zeros, expected) in [(500, BlockType::Plain), (800, BlockType::Snappy)] {
+            let mut block = random_bytes(4096 - zeros);
+            block.resize(4096, 0);
+            let mut out = b"before".to_vec();
+            let block_type = Compressor::new(Compression::Snappy).unwrap().append(&block, &mut out);
+            assert_eq!(block_type, expected, "{zeros}");
+            assert!(out.starts_with(b"before"));
+            if block_type == BlockType::Plain {
+                assert_eq!(out[6..], block);
+            }
+        }
+    }
+
+    /// Bytes that do not compress.
+    fn random_bytes(length: usize) -> Vec<u8> {
+        use rand::{RngExt, SeedableRng};
+        let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+        (0..length).map(|_| random.random()).collect()
+    }
+
+    #[test]
+    fn unknown_types_and_damage_are_refused() {
+        assert_eq!(decompress_vec(3, b"x"), Err(malformed("unknown compression type 3")));
+        for block_type in [1, 2, 4] {
+            for stored in [&b""[..], b"\xff", b"\xff\xff\xff\xff\x0f", &[0xaa; 50]] {
+                decompress_vec(block_type, stored).unwrap_err();
+            }
+        }
+        // Claims 4 GiB less 1.
+        let error = decompress_vec(1, b"\xff\xff\xff\xff\x0f\x00a").unwrap_err();
+        assert_eq!(error, too_large(LIMIT));
+        // Claims 1 MiB from 6 bytes: no memory is taken.
+        let mut out = Vec::new();
+        decompress(1, b"\x80\x80\x40\x04ab", LIMIT, &mut out).unwrap_err();
+        assert_eq!(out.capacity(), 0);
+    }
+
+    #[cfg(feature = "zlib")]
+    #[test]
+    fn zlib_and_raw_deflate_of_mojangs_fork_are_read() {
+        use std::io::Write;
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), Default::default());
+        zlib.write_all(&text()).unwrap();
+        let zlib = zlib.finish().unwrap();
+        assert_eq!(decompress_vec(2, &zlib), Ok(text()));
+        assert_eq!(decompress_vec(4, &zlib[2..zlib.len() - 4]), Ok(text()));
+        decompress_vec(2, &zlib[..zlib.len() - 5]).unwrap_err();
+        let mut out = Vec::new();
+        let error = decompress(2, &zlib, text().len() - 1, &mut out).unwrap_err();
+        assert_eq!(error, too_large(text().len() - 1));
+        decompress(2, &zlib, text().len(), &mut out).unwrap();
+    }
+
+    #[cfg(not(feature = "zlib"))]
+    #[test]
+    fn without_the_feature_zlib_is_a_refusal_by_name() {
+        let missing = Err(DecompressError::MissingFeature("zlib"));
+        assert_eq!(decompress_vec(4, b"x"), missing);
+        assert_eq!(decompress_vec(2, b"\x78\x9c"), missing);
+    }
+
+    #[cfg(not(feature = "zstd"))]
+    #[test]
+    fn without_the_feature_zstd_is_a_refusal_by_name() {
+        let stored = b"\x28\xb5\x2f\xfd";
+        assert_eq!(decompress_vec(2, stored), Err(DecompressError::MissingFeature("zstd")));
+        assert!(Compressor::new(Compression::Zstd(1)).is_err());
+    }
+
+    #[cfg(feature = "zstd")]
+    #[test]
+    fn zstd_is_bounded_whether_it_tells_its_size_or_not() {
+        let zeros = vec![0; 3 << 20];
+        let told = zstd::bulk::compress(&zeros, 1).unwrap();
+        let untold = zstd::stream::encode_all(&zeros[..], 1).unwrap();
+        for stored in [told, untold] {
+            let mut out = Vec::new();
+            assert_eq!(decompress(2, &stored, LIMIT, &mut out).unwrap_err(), too_large(LIMIT));
+            decompress(2, &stored, 3 << 20, &mut out).unwrap();
+            assert!(out == zeros);
+            decompress(2, &stored[..stored.len() - 1], 3 << 20, &mut out).unwrap_err();
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_compressed_is_decompressed(
+            blocks in prop::collection::vec(
+                prop::collection::vec(prop_oneof![3 => Just(b'a'), 1 => any::<u8>()], 0..9000), 1..4),
+        ) {
+            for method in methods() {
+                let mut compressor = Compressor::new(method).unwrap();
+                for block in &blocks {
+                    let mut out = Vec::new();
+                    let block_type = compressor.append(block, &mut out);
+                    prop_assert_eq!(&decompress_vec(block_type as u8, &out), &Ok(block.clone()));
+                }
+            }
+        }
+
+        #[test]
+        fn random_bytes_are_decompressed_or_refused(bytes: Vec<u8>) {
+            for block_type in 0..=5 {
+                let _ = decompress_vec(block_type, &bytes);
+            }
+        }
+    }
+}

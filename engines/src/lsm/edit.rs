@@ -201,3 +201,115 @@ fn read_table(cursor: &mut Cursor<'_>) -> Result<TableInfo, Malformed> {
     }
     Ok(table)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BYTES: &[u8] = b"\x01\x04name\x02\x07\x09\x05\x03\xac\x02\x04\x80\x01\
+        \x05\x01\x09k\x01\x05\0\0\0\0\0\0\
+        \x06\x02\x08\
+        \x07\x06\x09\x80\x20\x09a\x01\x02\0\0\0\0\0\0\x0abb\x00\x03\0\0\0\0\0\0";
+
+    fn sample() -> VersionEdit {
+        VersionEdit {
+            comparator: Some("name".to_owned()),
+            log_number: Some(FileNumber(7)),
+            previous_log_number: Some(FileNumber(5)),
+            next_file_number: Some(FileNumber(300)),
+            last_sequence: Some(Sequence(128)),
+            compact_pointers: vec![(1, b"k\x01\x05\0\0\0\0\0\0".to_vec())],
+            deleted_files: vec![(2, FileNumber(8))],
+            new_files: vec![(
+                6,
+                TableInfo {
+                    number: FileNumber(9),
+                    size: 4096,
+                    smallest: b"a\x01\x02\0\0\0\0\0\0".to_vec(),
+                    largest: b"bb\x00\x03\0\0\0\0\0\0".to_vec(),
+                },
+            )],
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_the_documented_ones() {
+        assert_eq!(sample().encode(), BYTES);
+        assert_eq!(VersionEdit::decode(BYTES), Ok(sample()));
+        assert_eq!(VersionEdit::decode(b""), Ok(VersionEdit::default()));
+    }
+
+    #[test]
+    fn what_no_manifest_may_hold_is_refused_with_its_place() {
+        for (bytes, at, problem) in [
+            (&b"\x02\x07\x08\x01"[..], 2, "unknown tag 8"),
+            (b"\x0a\x01", 0, "unknown tag 10"),
+            (b"\x06\x07\x01", 1, "level 7"),
+            (b"\x06\xff\xff\xff\xff\x0f\x01", 1, "level 4294967295"),
+            (b"\x05\x01\x07sevenby", 2, "not an internal key"),
+            (b"\x05\x01\x09k\x02\0\0\0\0\0\0\0", 2, "not an internal key"),
+            (b"\x04\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 1, "56 bits"),
+            (b"\x01\x05name", 2, "name of 5 bytes"),
+        ] {
+            let error = VersionEdit::decode(bytes).unwrap_err();
+            assert_eq!(error.at, at, "{error:?}");
+            assert!(error.problem.contains(problem), "{error:?}");
+        }
+        let mut swapped = sample();
+        let table = &mut swapped.new_files[0].1;
+        std::mem::swap(&mut table.smallest, &mut table.largest);
+        let error = VersionEdit::decode(&swapped.encode()).unwrap_err();
+        assert!(error.problem.contains("table 000009"), "{error:?}");
+    }
+
+    #[test]
+    fn a_truncated_edit_is_refused_or_a_prefix_of_its_fields() {
+        let mut accepted = 0;
+        for length in 0..BYTES.len() {
+            if let Ok(edit) = VersionEdit::decode(&BYTES[..length]) {
+                assert_eq!(edit.encode(), BYTES[..length]);
+                accepted += 1;
+            }
+        }
+        // Between its eight fields only.
+        assert_eq!(accepted, 8);
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_are_decoded_or_refused(bytes: Vec<u8>) {
+            let _ = VersionEdit::decode(&bytes);
+        }
+
+        #[test]
+        fn what_is_encoded_is_decoded(
+            numbers: (Option<u64>, Option<u64>, Option<u64>),
+            sequence in prop::option::of(0..=Sequence::MAX.0),
+            deleted in prop::collection::vec((0..LEVEL_COUNT, any::<u64>()), 0..5),
+            tables in prop::collection::vec(
+                (0..LEVEL_COUNT, any::<(u64, u64, Vec<u8>, Vec<u8>)>()), 0..5),
+        ) {
+            let key = |mut key: Vec<u8>| {
+                key.extend_from_slice(&(7u64 << 8 | 1).to_le_bytes());
+                key
+            };
+            let edit = VersionEdit {
+                comparator: None,
+                log_number: numbers.0.map(FileNumber),
+                previous_log_number: numbers.1.map(FileNumber),
+                next_file_number: numbers.2.map(FileNumber),
+                last_sequence: sequence.map(Sequence),
+                compact_pointers: Vec::new(),
+                deleted_files: deleted.into_iter().map(|(l, n)| (l, FileNumber(n))).collect(),
+                new_files: tables.into_iter().map(|(level, (number, size, a, b))| {
+                    let (smallest, largest) = if a <= b { (a, b) } else { (b, a) };
+                    let (smallest, largest) = (key(smallest), key(largest));
+                    (level, TableInfo { number: FileNumber(number), size, smallest, largest })
+                }).collect(),
+            };
+            prop_assert_eq!(VersionEdit::decode(&edit.encode()), Ok(edit));
+        }
+    }
+}

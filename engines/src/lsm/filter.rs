@@ -207,3 +207,117 @@ fn bloom_hash(key: &[u8]) -> u32 {
     }
     hash
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn open(bytes: &[u8]) -> Result<FilterBlock> {
+        let path = Arc::new(PathBuf::from("000005.ldb"));
+        FilterBlock::new(bytes.to_vec(), &Origin { path, offset: 77 })
+    }
+
+    fn key(number: u32) -> [u8; 4] {
+        number.to_le_bytes()
+    }
+
+    #[test]
+    fn the_hash_is_leveldbs() {
+        for (key, hash) in [
+            (&b""[..], 0xbc9f_1d34),
+            (b"\x62", 0xef13_45c4),
+            (b"\xc3\x97", 0x5b66_3814),
+            (b"\xe2\x99\xa5", 0x323c_078f),
+            (b"\xe1\x80\xb9\x32", 0xed21_633a),
+        ] {
+            assert_eq!(bloom_hash(key), hash, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn every_added_key_may_match_and_few_others() {
+        for count in [1, 10, 100, 10_000] {
+            let mut filter = Vec::new();
+            let hashes: Vec<_> = (0..count).map(|number| bloom_hash(&key(number))).collect();
+            push_bloom(&mut filter, &hashes, 10);
+            assert!(filter.len() <= count as usize * 10 / 8 + 40);
+            assert!((0..count).all(|number| bloom_may_match(&filter, &key(number))));
+            let passed = (0..10_000)
+                .filter(|number| bloom_may_match(&filter, &key(number + 1_000_000_000)))
+                .count();
+            assert!(passed < 200, "{passed} of 10000 pass with {count} keys");
+        }
+    }
+
+    #[test]
+    fn an_empty_filter_block_has_the_documented_bytes() {
+        let mut builder = FilterBlockBuilder::new(10);
+        assert_eq!(builder.finish(), b"\0\0\0\0\x0b");
+        assert!(open(b"\0\0\0\0\x0b").unwrap().may_match(0, b"any"));
+    }
+
+    #[test]
+    fn filters_cover_2_kib_of_file_each() {
+        let mut builder = FilterBlockBuilder::new(10);
+        for (offset, keys) in [(0, [1, 2]), (2000, [3, 4]), (3100, [5, 6]), (9000, [7, 8])] {
+            builder.start_block(offset);
+            keys.iter().for_each(|number| builder.add(&key(*number)));
+        }
+        let block = open(builder.finish()).unwrap();
+        // Offsets under 2048 share the first filter, 3100 has the second, 9000 the fifth.
+        assert_eq!(block.filter_count, 5);
+        for (offset, number, expected) in [
+            (0, 1, true),
+            (0, 4, true),
+            (2000, 4, true),
+            (0, 5, false),
+            (3100, 5, true),
+            (3100, 1, false),
+            (4096, 1, false),
+            (9000, 8, true),
+            (9000, 6, false),
+            // Past the last filter nothing is known.
+            (10_240, 1, true),
+            (u64::MAX, 1, true),
+        ] {
+            assert_eq!(block.may_match(offset, &key(number)), expected, "{offset} {number}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_block_is_refused_and_an_unknown_filter_lets_pass() {
+        for wrong in [
+            &b""[..],
+            b"\0\0\0\x0b",
+            b"\0\0\0\0\x0c",
+            b"\x01\0\0\0\x0b",
+            b"\xff\xff\xff\xff\x0b",
+            b"\x09\0\0\0\0\0\0\0\x0b",
+            b"\0\0\0\0\xff",
+            b"ab\x01\0\0\0\x02\0\0\0\x03\x0b",
+        ] {
+            let error = open(wrong).unwrap_err();
+            assert!(error.is_corruption() && error.to_string().contains("77"), "{error}");
+        }
+        assert!(bloom_may_match(b"\0\0\0\0\0\0\0\0\x1f", b"any"));
+        assert!(!bloom_may_match(b"\0\0\0\0\0\0\0\0\x1e", b"any"));
+        assert!(!bloom_may_match(b"\x06", b"any"));
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_are_taken_or_refused(mut bytes: Vec<u8>, offset: u64) {
+            bytes.push(11);
+            if let Ok(block) = open(&bytes) {
+                for offset in [0, 2048, 4096, offset] {
+                    let _ = block.may_match(offset, b"key");
+                }
+            }
+        }
+    }
+}

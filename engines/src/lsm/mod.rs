@@ -61,6 +61,8 @@ mod filename;
 mod key;
 
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod test_iter;
 #[cfg(test)]
 mod testing;

@@ -77,3 +77,62 @@ impl TableCache {
         Ok(Arc::new(table))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::fs::RealFs;
+    use crate::lsm::testing::golden;
+
+    /// Tables 1 to `count`, copies of one.
+    fn tables(count: u64) -> (tempfile::TempDir, u64) {
+        let directory = tempfile::tempdir().unwrap();
+        let source = golden().join("compacted/000005.ldb");
+        for number in 1..=count {
+            let path = FileKind::Table(FileNumber(number)).path(directory.path());
+            fs::copy(&source, path).unwrap();
+        }
+        (directory, fs::metadata(source).unwrap().len())
+    }
+
+    fn cache(directory: &tempfile::TempDir, capacity: usize) -> TableCache {
+        let path = directory.path().to_path_buf();
+        TableCache::new(Arc::new(RealFs), path, capacity, Access::Mapped, None, true)
+    }
+
+    #[test]
+    fn a_bounded_number_of_tables_stays_open() {
+        let (directory, size) = tables(20);
+        let cache = cache(&directory, 4);
+        let first = cache.get(FileNumber(1), size).unwrap();
+        assert!(Arc::ptr_eq(&first, &cache.get(FileNumber(1), size).unwrap()));
+        for number in 1..=20 {
+            assert_eq!(cache.get(FileNumber(number), size).unwrap().number(), FileNumber(number));
+            assert!(cache.open_count() <= 4);
+        }
+        assert!(cache.memory_bytes() > 0);
+    }
+
+    #[test]
+    fn an_evicted_table_is_opened_again() {
+        let (directory, size) = tables(1);
+        let cache = cache(&directory, 4);
+        let before = cache.get(FileNumber(1), size).unwrap();
+        cache.evict(FileNumber(1));
+        assert!(!Arc::ptr_eq(&before, &cache.get(FileNumber(1), size).unwrap()));
+    }
+
+    #[test]
+    fn the_older_suffix_is_found_and_a_failure_is_not_remembered() {
+        let (directory, size) = tables(1);
+        let cache = cache(&directory, 4);
+        let (two, old) = (FileNumber(2), FileKind::OldTable(FileNumber(2)).path(directory.path()));
+        let error = cache.get(two, size).unwrap_err().to_string();
+        assert!(error.contains("000002.ldb"), "{error}");
+        fs::copy(FileKind::Table(FileNumber(1)).path(directory.path()), &old).unwrap();
+        assert!(cache.get(two, size + 1).unwrap_err().is_corruption());
+        assert_eq!(cache.get(two, size).unwrap().path(), old);
+    }
+}

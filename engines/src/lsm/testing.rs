@@ -135,15 +135,25 @@ pub(crate) fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/leveldb")
 }
 
-/// The files of all golden databases whose names end so.
+/// The golden databases whose compression this build has, in order.
+pub(crate) fn golden_databases() -> Vec<PathBuf> {
+    let mut databases: Vec<_> = fs::read_dir(golden())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .filter(|path| cfg!(feature = "zstd") || !path.ends_with("zstd"))
+        .filter(|path| cfg!(feature = "zlib") || !path.ends_with("minecraft-zlib"))
+        .collect();
+    databases.sort();
+    databases
+}
+
+/// The files of those databases whose names match.
 pub(crate) fn golden_files(matches: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for database in fs::read_dir(golden()).unwrap() {
-        let database = database.unwrap().path();
-        if database.is_dir() {
-            let entries = fs::read_dir(&database).unwrap();
-            files.extend(entries.map(|entry| entry.unwrap().path()));
-        }
+    for database in golden_databases() {
+        let entries = fs::read_dir(&database).unwrap();
+        files.extend(entries.map(|entry| entry.unwrap().path()));
     }
     files.retain(|path| matches(path.file_name().unwrap().to_str().unwrap()));
     files.sort();

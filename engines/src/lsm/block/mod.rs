@@ -19,3 +19,6 @@ pub(crate) use builder::BlockBuilder;
 pub(crate) use reader::{Block, BlockIter, BlockView, EntryCursor, KeyFormat, Origin};
 
 const FIXED32_BYTES: usize = 4;
+
+#[cfg(test)]
+mod tests;

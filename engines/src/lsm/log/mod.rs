@@ -8,7 +8,7 @@
 //! 7  payload
 //! ```
 //! Fewer than seven bytes at the end of a block are zeros. With exactly seven left, a FIRST
-//! without payload may stand there. Type 0 with length 0 is space that was reserved and never
+//! without payload may stand there. A header of zeros is space that was reserved and never
 //! written: the rest of the block holds nothing.
 
 mod reader;
@@ -50,3 +50,6 @@ impl FragmentType {
             .find(|kind| *kind as u8 == byte)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -328,7 +328,7 @@ impl FragmentReader {
         };
         let [c0, c1, c2, c3, l0, l1, kind_byte] = *header;
         let length = usize::from(u16::from_le_bytes([l0, l1]));
-        if kind_byte == 0 && length == 0 {
+        if header.iter().all(|byte| *byte == 0) {
             let problem = "space that was never written".to_owned();
             return Ok(Step::Bad(Bad {
                 at,

@@ -358,7 +358,7 @@ impl TableFile {
         Block::new(self.read_content(handle, verify)?, self.origin(handle), keys)
     }
 
-    fn read_content(&self, handle: BlockHandle, verify: bool) -> Result<Vec<u8>> {
+    pub(super) fn read_content(&self, handle: BlockHandle, verify: bool) -> Result<Vec<u8>> {
         let (mut stored, mut decompressed) = (Vec::new(), Vec::new());
         Ok(match self.load(handle, verify, &mut stored, &mut decompressed)? {
             Place::Mapped => self.read(handle.offset, handle.size, &mut stored)?.to_vec(),
