@@ -153,6 +153,24 @@ pub trait LockGuard: Debug + Send + Sync {
     fn write_content(&self, content: &[u8]) -> Result<()>;
 }
 
+/// Creates a directory and its parents, and makes the names of those that were missing survive
+/// power loss: without it everything in a new directory is lost with its name.
+pub fn create_directory_durably(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
+    let mut missing = Vec::new();
+    for path in directory.ancestors().take_while(|path| !path.as_os_str().is_empty()) {
+        if fs.entry(path)?.is_some() {
+            break;
+        }
+        missing.push(path);
+    }
+    fs.create_directory(directory)?;
+    for parent in missing.into_iter().filter_map(Path::parent) {
+        let here = parent.as_os_str().is_empty();
+        fs.sync_directory(if here { Path::new(".") } else { parent })?;
+    }
+    Ok(())
+}
+
 /// Replaces `path` as a whole so that a crash leaves the old content or the new: writes
 /// `temporary`, syncs it, renames it, and syncs the directory.
 pub fn replace_file(

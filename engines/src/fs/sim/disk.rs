@@ -11,6 +11,8 @@ use crate::fs::Entry;
 
 const FILE_MODE: u32 = 0o100_644;
 const DIRECTORY_MODE: u32 = 0o040_755;
+/// The directory that relative paths start from.
+const HERE: &str = ".";
 const PERMISSIONS: u32 = 0o7777;
 
 /// Which file: what Unix calls the inode number. Names lead to it.
@@ -55,6 +57,7 @@ impl NameChange {
     }
 
     fn is_in(&self, directory: &Path) -> bool {
+        let directory = if directory == Path::new(HERE) { Path::new("") } else { directory };
         self.0.iter().any(|(path, _)| path.parent() == Some(directory))
     }
 }
@@ -199,7 +202,7 @@ impl Disk {
 
     /// What `path` leads to. The root and the start of relative paths are always there.
     pub(super) fn node(&self, path: &Path) -> Option<Node> {
-        if path.parent().is_none() {
+        if path.parent().is_none() || path == Path::new(HERE) {
             return Some(Node::Directory);
         }
         self.names.get(path).copied()

@@ -87,6 +87,17 @@ fn a_directory_that_was_not_synced_into_its_parent_takes_everything_along() {
 }
 
 #[test]
+fn directories_created_durably_outlive_power_loss_at_once() {
+    for directory in ["/a/b", "relative", "two/levels"] {
+        let fs = SimFs::new();
+        crate::fs::create_directory_durably(&fs, path(directory)).unwrap();
+        crate::fs::create_directory_durably(&fs, path(directory)).unwrap();
+        let crashed = fs.trace().crash_at(usize::MAX, CrashModel::DropUnsynced);
+        assert!(crashed.entry(path(directory)).unwrap().is_some(), "{directory}");
+    }
+}
+
+#[test]
 fn a_handle_outlives_the_name_and_links_share_the_bytes() {
     let fs = SimFs::new();
     let file = put(&fs, "/a", b"1");
