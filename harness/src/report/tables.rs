@@ -49,10 +49,7 @@ pub fn times(summaries: &[Summary<'_>]) -> Table {
     let load = Column::new(summaries, |summary| summary.seconds(&["load"]));
     let whole = Column::new(summaries, |summary| summary.seconds(&["load", "quiesce", "compact"]));
     let rows = summaries.iter().enumerate().map(|(at, summary)| {
-        let median = |phase: &str| match summary.seconds(&[phase]) {
-            Some(figure) => seconds(figure.median),
-            None => NOT_THERE.into(),
-        };
+        let median = |phase: &str| middle(summary.seconds(&[phase]), seconds);
         vec![
             summary.engine.to_owned(),
             load.cell(at, seconds),
@@ -69,11 +66,11 @@ pub fn times(summaries: &[Summary<'_>]) -> Table {
         head: head(&[
             "engine",
             "load",
-            "× best",
+            "×",
             "quiesce",
             "compact",
             "all three",
-            "× best",
+            "×",
             "read back",
         ]),
         rows: rows.collect(),
@@ -93,7 +90,6 @@ pub fn sizes(summaries: &[Summary<'_>]) -> Table {
         Column::new(summaries, move |summary| summary.growth(moment, apparent))
     };
     let (load, compact) = (grown(|disk| disk.load), grown(|disk| disk.compact));
-    let reopen = grown(|disk| disk.reopen);
     let rows = summaries.iter().enumerate().map(|(at, summary)| {
         vec![
             summary.engine.to_owned(),
@@ -101,15 +97,15 @@ pub fn sizes(summaries: &[Summary<'_>]) -> Table {
             load.ratio(at),
             compact.cell(at, megabytes),
             compact.ratio(at),
-            reopen.cell(at, megabytes),
-            cell(summary.growth(|disk| disk.reopen, allocated), megabytes),
+            middle(summary.growth(|disk| disk.reopen, apparent), megabytes),
+            middle(summary.growth(|disk| disk.reopen, allocated), megabytes),
             verdict(summary),
         ]
     });
     Table {
         title: "Disk space in MB (10^6 bytes), growth of the directory".into(),
         head: head(&[
-            "engine", "load", "× best", "compact", "× best", "reopen", "blocks", "verified",
+            "engine", "load", "×", "compact", "×", "reopen", "blocks", "verified",
         ]),
         rows: rows.collect(),
         notes: vec![
@@ -129,7 +125,7 @@ fn verdict(summary: &Summary<'_>) -> String {
 
 fn repeats_note(summaries: &[Summary<'_>]) -> Vec<String> {
     let mut notes = vec![
-        "× best: against the best own engine or peer that kept everything. Reference points and failed \
+        "×: against the best own engine or peer that kept everything. Reference points and failed \
          engines stand last."
             .to_owned(),
     ];
@@ -173,6 +169,11 @@ fn cell(figure: Option<Spread>, write: fn(f64) -> String) -> String {
             (min, max) => format!("{}\n{min}..{max}", write(median)),
         },
     }
+}
+
+/// The median alone.
+fn middle(figure: Option<Spread>, write: fn(f64) -> String) -> String {
+    figure.map_or(NOT_THERE.into(), |figure| write(figure.median))
 }
 
 fn head(names: &[&str]) -> Vec<String> {

@@ -110,7 +110,7 @@ fn write_table(out: &mut String, table: &Table, colour: bool) -> Written {
     for column in drawn.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    writeln!(out, "{}\n{drawn}", table.title)?;
+    writeln!(out, "{}\n{}", table.title, drawn.trim_fmt())?;
     for note in &table.notes {
         wrapped(out, note, "")?;
     }

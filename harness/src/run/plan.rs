@@ -114,3 +114,60 @@ pub fn kind_word(kind: Kind) -> &'static str {
         Kind::Reference => "reference",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::{NonZeroU32, NonZeroU64};
+
+    use crate::workload::insert::Insert;
+    use crate::workload::values::{Corpus, Framing};
+
+    fn names(seed: u64, repeats: u32) -> Vec<(&'static str, u32)> {
+        let insert = Insert {
+            items: NonZeroU64::MIN,
+            batch: NonZeroU32::MIN,
+            threads: NonZeroU32::MIN,
+            corpus: Corpus::Fixed,
+            framing: Framing::Json,
+            seed,
+        };
+        let workload = Workload::Insert(insert);
+        let parameters = Parameters { workload, settings: Settings::default(), repeats };
+        let engines: Vec<_> = registry::all().iter().collect();
+        let order = order(&engines, &parameters);
+        order.into_iter().map(|(engine, repeat)| (engine.name, repeat)).collect()
+    }
+
+    #[test]
+    fn every_engine_runs_once_in_each_repeat() {
+        let order = names(42, 5);
+        let mut expected: Vec<_> = registry::all().iter().map(|engine| engine.name).collect();
+        expected.sort_unstable();
+        for (number, of_repeat) in order.chunks(expected.len()).enumerate() {
+            assert!(of_repeat.iter().all(|&(_, repeat)| repeat as usize == number + 1));
+            let mut engines: Vec<_> = of_repeat.iter().map(|&(engine, _)| engine).collect();
+            engines.sort_unstable();
+            assert_eq!(engines, expected);
+        }
+    }
+
+    #[test]
+    fn the_order_hangs_on_the_seed_alone() {
+        assert_eq!(names(42, 5), names(42, 5));
+        assert_ne!(names(42, 5), names(43, 5));
+    }
+
+    #[test]
+    fn wrong_names_are_refused_with_the_right_ones() {
+        let named = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            Selection::named(&names, &Settings::default()).map(|found| found.engines.len())
+        };
+        assert_eq!(named(&["memory", "null"]).unwrap(), 2);
+        let unknown = named(&["memory", "bitcsak"]).unwrap_err().to_string();
+        assert!(unknown.contains("bitcsak") && unknown.contains("raw-append"), "{unknown}");
+        let twice = named(&["memory", "memory"]).unwrap_err().to_string();
+        assert_eq!(twice, "memory is named twice");
+    }
+}

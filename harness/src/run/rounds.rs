@@ -157,7 +157,6 @@ mod tests {
 
     impl Worker for Sleeper {
         fn prepare(&mut self, range: Range<u64>) -> engines::Result<()> {
-            sleep(Duration::from_millis(20));
             self.prepared = range;
             Ok(())
         }
@@ -184,12 +183,36 @@ mod tests {
         }
     }
 
+    /// Counts who is preparing, and who finds somebody preparing while working.
+    struct Watcher<'a> {
+        preparing: &'a AtomicU64,
+        overlaps: &'a AtomicU64,
+    }
+
+    impl Worker for Watcher<'_> {
+        fn prepare(&mut self, range: Range<u64>) -> engines::Result<()> {
+            self.preparing.fetch_add(1, Ordering::SeqCst);
+            // Threads that take unequal time: the last one sleeps longest.
+            sleep(Duration::from_millis(range.start % 7));
+            self.preparing.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        }
+
+        fn work(&mut self) -> engines::Result<()> {
+            sleep(Duration::from_millis(1));
+            self.overlaps.fetch_add(self.preparing.load(Ordering::SeqCst), Ordering::SeqCst);
+            Ok(())
+        }
+    }
+
     #[test]
-    fn preparing_is_off_the_clock() {
-        let rounds = Rounds { items: 40, threads: 2, share: 4 };
-        let (clocked, _) = rounds.run(Sleeper::default, |_| ()).unwrap();
-        assert!(clocked.wall >= Duration::from_millis(100));
-        assert!(clocked.running * 4 < clocked.wall, "{clocked:?}");
+    fn nobody_prepares_while_the_clock_runs() {
+        let (preparing, overlaps) = (AtomicU64::new(0), AtomicU64::new(0));
+        let rounds = Rounds { items: 120, threads: 4, share: 3 };
+        let watcher = || Watcher { preparing: &preparing, overlaps: &overlaps };
+        let (clocked, _) = rounds.run(watcher, |_| ()).unwrap();
+        assert_eq!(overlaps.into_inner(), 0);
+        assert!(clocked.running > Duration::ZERO && clocked.running < clocked.wall, "{clocked:?}");
     }
 
     #[test]

@@ -1,0 +1,283 @@
+//! The program `enginelab` from outside: what it prints, what it leaves, how it ends.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use harness::report::json;
+use harness::results::Comparison;
+use tempfile::TempDir;
+
+fn enginelab(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_enginelab"));
+    command.args(arguments);
+    command
+}
+
+/// `compare insert` of a few records into `directory`.
+fn insert(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = enginelab(&["compare", "insert", "--items", "50", "--dir"]);
+    command.arg(directory).args(arguments);
+    command
+}
+
+fn json_of(mut command: Command) -> Comparison {
+    let output = command.arg("--json").assert().success().get_output().stdout.clone();
+    serde_json::from_slice(&output).unwrap()
+}
+
+fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).unwrap().next().is_none()
+}
+
+/// Exit status 2, nothing on standard output, and one line on standard error, which is returned.
+fn refused(mut command: Command) -> String {
+    let assert = command.assert().code(2);
+    let output = assert.get_output();
+    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    let lines: Vec<&str> =
+        said.lines().filter(|line| !line.starts_with("warning: this is a debug build")).collect();
+    assert_eq!(lines.len(), 1, "{said}");
+    assert!(lines[0].starts_with("enginelab: "), "{said}");
+    lines[0].to_owned()
+}
+
+#[test]
+fn a_comparison_prints_the_published_lines_and_both_tables() {
+    let directory = TempDir::new().unwrap();
+    let pair = ["--engines", "memory,raw-append", "--pair", "raw-append,memory"];
+    let assert = insert(directory.path(), &pair).args(["--repeats", "2"]).assert().success();
+    let printed = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
+    for expected in [
+        "\nraw-append 0.1.0: ",
+        "\n  times (s): ",
+        "\n  mean time (s): ",
+        "\n  size changes (bytes): 135,100 135,100\n",
+        "\n  mean size change (bytes): 135,100.0\n",
+        "\nraw-append : memory\n  Disk space: n/a\n  Time taken: ",
+        "\nTime in seconds\n engine ",
+        "\nDisk space in MB (10^6 bytes), growth of the directory\n engine ",
+        "items 50; value 2,656 bytes, corpus varied, framing json",
+    ] {
+        assert!(printed.contains(expected), "{expected:?} is not in:\n{printed}");
+    }
+    assert!(printed.lines().all(|line| line.chars().count() <= 100), "{printed}");
+    assert!(!printed.contains('\u{1b}'), "no colour unless on a terminal");
+    assert!(is_empty(directory.path()), "the data is removed afterwards");
+}
+
+#[test]
+fn results_are_written_as_json_and_markdown() {
+    let directory = TempDir::new().unwrap();
+    let (out, markdown) = (directory.path().join("r.json"), directory.path().join("r.md"));
+    let data = directory.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let mut command = insert(&data, &["--engines", "raw-append,memory", "--repeats", "2"]);
+    command.arg("--out").arg(&out).arg("--markdown").arg(&markdown);
+    let printed = json_of(command);
+    let read = json::read(&out).unwrap();
+    assert_eq!(read, printed);
+    assert_eq!(read.runs.len(), 4);
+    for run in &read.runs {
+        assert_eq!(run.error, None);
+        let verified = run.verified.unwrap();
+        assert_eq!((verified.read_back, verified.lost, verified.wrong), (50, 0, 0));
+        assert_eq!(verified.extra, Some(0));
+        assert_eq!(run.operations.as_ref().unwrap().count, 50);
+    }
+    let text = fs::read_to_string(&markdown).unwrap();
+    assert!(text.starts_with("# Insert of 50 records, "), "{text}");
+    assert!(text.contains("\n### raw-append 0.1.0\n"), "{text}");
+}
+
+/// The names that results have had from the first day on.
+#[test]
+fn the_json_has_the_documented_fields() {
+    let directory = TempDir::new().unwrap();
+    let command = insert(directory.path(), &["--engines", "raw-append"]);
+    let value = serde_json::to_value(json_of(command)).unwrap();
+    assert_eq!(value["schema"], "enginelab.compare/1");
+    for field in ["date", "cpu", "cores", "memory_bytes", "os", "kernel", "file_system", "rustc"] {
+        assert!(value["machine"].get(field).is_some(), "machine.{field}");
+    }
+    let workload = serde_json::json!({
+        "name": "insert", "items": 50, "batch": 1, "threads": 1, "corpus": "varied",
+        "framing": "json", "seed": 42, "durability": "process", "memory_bytes": 268_435_456,
+        "compression": "snappy", "repeats": 1,
+    });
+    assert_eq!(value["workload"], workload);
+    let run = &value["runs"][0];
+    for field in ["engine", "version", "settings", "repeat", "phases", "disk", "verified"] {
+        assert!(!run[field].is_null(), "runs[].{field}");
+    }
+    assert!(run.get("error").unwrap().is_null());
+    let phases: Vec<_> = run["phases"].as_array().unwrap().iter().map(|p| &p["name"]).collect();
+    let expected = ["open", "load", "quiesce", "compact", "close", "reopen", "verify", "count"];
+    assert_eq!(phases, expected);
+    assert!(run["phases"][1]["seconds"].as_f64().unwrap() > 0.0);
+    for moment in ["before", "load", "quiesce", "compact", "reopen"] {
+        for size in ["apparent_bytes", "allocated_bytes"] {
+            assert!(run["disk"][moment][size].is_u64(), "runs[].disk.{moment}.{size}");
+        }
+    }
+    let grown = run["disk"]["reopen"]["apparent_bytes"].as_u64().unwrap()
+        - run["disk"]["before"]["apparent_bytes"].as_u64().unwrap();
+    // 14 bytes of framing, 32 of key and 2,656 of value.
+    assert_eq!(grown, 50 * (14 + 32 + 2_656));
+}
+
+#[test]
+fn the_same_seed_executes_the_same_operations_however_they_are_cut() {
+    let directory = TempDir::new().unwrap();
+    let hash = |arguments: &[&str]| {
+        let mut command = insert(directory.path(), &["--engines", "memory,raw-append"]);
+        command.args(arguments);
+        let comparison = json_of(command);
+        let hashes: Vec<_> =
+            comparison.runs.into_iter().map(|run| run.operations.unwrap().hash).collect();
+        assert_eq!(hashes[0], hashes[1]);
+        hashes[0].clone()
+    };
+    let plain = hash(&[]);
+    assert_eq!(hash(&["--threads", "3", "--batch", "7"]), plain);
+    assert_ne!(hash(&["--seed", "43"]), plain);
+    assert_ne!(hash(&["--corpus", "fixed"]), plain);
+    assert_ne!(hash(&["--corpus", "random"]), plain);
+    assert_ne!(hash(&["--framing", "text"]), plain);
+}
+
+#[test]
+fn every_engine_that_is_here_runs_by_default() {
+    let directory = TempDir::new().unwrap();
+    let comparison = json_of(insert(directory.path(), &[]));
+    let mut ran = comparison.engines();
+    ran.sort_unstable();
+    let mut expected: Vec<&str> = engines::registry::all()
+        .iter()
+        .filter(|engine| engine.kind != engines::registry::Kind::Reference)
+        .filter(|engine| (engine.available)().is_ok())
+        .map(|engine| engine.name)
+        .collect();
+    expected.sort_unstable();
+    assert_eq!(ran, expected);
+    assert_eq!(comparison.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn kept_data_can_be_opened() {
+    let directory = TempDir::new().unwrap();
+    insert(directory.path(), &["--engines", "raw-append", "--keep"]).assert().success();
+    let made = fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap().path();
+    let engine = engines::registry::identify(&made.join("raw-append-1")).unwrap();
+    assert_eq!(engine.name, "raw-append");
+}
+
+#[test]
+fn what_lies_in_the_directory_already_is_left_alone() {
+    let directory = TempDir::new().unwrap();
+    let other = directory.path().join("enginelab-of-somebody");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("raw-append.data"), b"precious").unwrap();
+    fs::write(directory.path().join("CURRENT"), b"MANIFEST-000001\n").unwrap();
+    insert(directory.path(), &["--engines", "raw-append"]).assert().success();
+    assert_eq!(fs::read(other.join("raw-append.data")).unwrap(), b"precious");
+    assert_eq!(fs::read(directory.path().join("CURRENT")).unwrap(), b"MANIFEST-000001\n");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_one_line() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, b"").unwrap();
+    let file = file.to_str().unwrap();
+    let here = directory.path().to_str().unwrap();
+    let missing = directory.path().join("missing");
+    let under_missing = missing.join("out.json");
+    let (missing, under_missing) = (missing.to_str().unwrap(), under_missing.to_str().unwrap());
+    let cases: [(&[&str], &[&str]); 16] = [
+        (&["--engines", "memory,bitcsak"], &["\"bitcsak\"", "raw-append"]),
+        (&["--engines", "memory,memory"], &["memory is named twice"]),
+        (&["--items", "0"], &["--items", "at least 1"]),
+        (&["--items", "many"], &["--items", "many"]),
+        (&["--batch", "0"], &["--batch"]),
+        (&["--threads", "0"], &["--threads"]),
+        (&["--repeats", "0"], &["--repeats"]),
+        (&["--memory", "1Q"], &["--memory", "256M"]),
+        (&["--durability", "fsync"], &["fsync", "buffered, process, power"]),
+        (&["--corpus", "lorem"], &["lorem", "fixed, varied, random"]),
+        (&["--compression", "lz4"], &["lz4", "snappy"]),
+        (&["--dir", missing], &["there is no directory", missing]),
+        (&["--dir", file], &[file, "is not a directory"]),
+        (&["--dir", here, "--items", "99999999999"], &[here, "MB free", "--dir"]),
+        (&["--engines", "memory", "--pair", "memory,null"], &["null", "does not run"]),
+        (&["--engines", "memory", "--out", under_missing], &[under_missing, "No such file"]),
+    ];
+    for (arguments, expected) in cases {
+        let mut command = enginelab(&["compare", "insert"]);
+        command.args(arguments);
+        let said = refused(command);
+        for part in expected {
+            assert!(said.contains(part), "{arguments:?}: {part:?} is not in: {said}");
+        }
+    }
+    refused(enginelab(&["compare", "insert", "--engines", "memory", "--out", here]));
+    refused(enginelab(&["compare", "inserts"]));
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing was left behind");
+}
+
+/// Nobody, root included, can make a directory in `/proc`.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_that_takes_nothing_is_refused() {
+    let command = enginelab(&["compare", "insert", "--engines", "memory", "--dir", "/proc"]);
+    let said = refused(command);
+    assert!(said.contains("cannot make a directory in /proc: "), "{said}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_system_in_memory_is_named_as_such() {
+    let shm = Path::new("/dev/shm");
+    let is_memory = |path| harness::measure::filesystem::of(path).is_ok_and(|fs| fs.in_memory);
+    if !shm.is_dir() || !is_memory(shm) {
+        return;
+    }
+    let directory = TempDir::new_in(shm).unwrap();
+    let assert = insert(directory.path(), &["--engines", "raw-append"]).assert().success();
+    let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert!(said.contains("in memory: nothing here says anything about a disk"), "{said}");
+    let printed = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
+    assert!(printed.contains("in memory, not on a disk"), "{printed}");
+}
+
+#[test]
+fn engines_are_listed_for_people_and_programs() {
+    let assert = enginelab(&["engines"]).assert().success();
+    let printed = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
+    assert!(printed.contains("raw-append (reference): "), "{printed}");
+    let assert = enginelab(&["engines", "--json"]).assert().success();
+    let list: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
+    let names: Vec<&str> =
+        list.as_array().unwrap().iter().map(|engine| engine["name"].as_str().unwrap()).collect();
+    let known: Vec<&str> = engines::registry::all().iter().map(|engine| engine.name).collect();
+    assert_eq!(names, known);
+    assert!(list[0]["durability"].get("power").is_some());
+}
+
+#[test]
+fn help_says_how_it_ends() {
+    let assert = enginelab(&["--help"]).assert().success();
+    let printed = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
+    assert!(printed.contains("Exit status:") && printed.contains("130"), "{printed}");
+    enginelab(&["compare"]).assert().code(2);
+    enginelab(&[]).assert().code(2);
+}
+
+#[test]
+fn the_childs_entrance_explains_itself() {
+    let assert = enginelab(&["run-one"]).write_stdin("").assert().code(1);
+    let printed = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
+    assert!(printed.contains("for enginelab's own use"), "{printed}");
+}

@@ -1,0 +1,272 @@
+//! Engines that crash, lie and lose: every one must become a row that says so, while the others
+//! go on. The child processes are this test binary, which serves with engines that misbehave.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use engines::engine::Visitor;
+use engines::registry;
+use engines::{
+    Batch, Capabilities, Description, Direction, Engine, Error, KeyRange, Result, Stats,
+};
+use harness::results::{Comparison, Parameters, Run, Settings};
+use harness::run::child::serve;
+use harness::run::event::Event;
+use harness::run::parent::ChildCommand;
+use harness::run::plan::{RunPlan, Selection};
+use harness::run::{Observer, Site, compare};
+use harness::workload::Workload;
+use harness::workload::insert::Insert;
+use harness::workload::values::{Corpus, Framing};
+
+const ITEMS: u64 = 300;
+const VARIABLE: &str = "HARNESS_TEST_MISBEHAVIOUR";
+
+/// The engine that misbehaves; the others are left as they are.
+const CULPRIT: &str = "raw-append";
+
+/// Not a test of its own: the way in for the children of the tests below.
+#[test]
+fn serve_as_a_child() {
+    let Ok(how) = std::env::var(VARIABLE) else { return };
+    serve(&|name, directory, options| {
+        let inner = registry::find(name)?.open(directory, options)?;
+        if name == CULPRIT { Ok(Box::new(Culprit::new(inner, &how))) } else { Ok(inner) }
+    });
+}
+
+struct Culprit {
+    inner: Box<dyn Engine>,
+    how: String,
+    put_count: AtomicU64,
+}
+
+impl Culprit {
+    fn new(inner: Box<dyn Engine>, how: &str) -> Self {
+        Self { inner, how: how.to_owned(), put_count: AtomicU64::new(0) }
+    }
+}
+
+impl Engine for Culprit {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.put_count.fetch_add(1, Ordering::Relaxed) != 100 {
+            return self.inner.put(key, value);
+        }
+        match self.how.as_str() {
+            "loses" | "loses, cannot get" => Ok(()),
+            "changes" | "changes, cannot get" => {
+                let mut changed = value.to_vec();
+                changed[1_000] ^= 1;
+                self.inner.put(key, &changed)
+            }
+            "cuts" => self.inner.put(key, &value[..value.len() - 1]),
+            "invents" | "invents, cannot get" => {
+                self.inner.put(b"nobody wrote this", b"")?;
+                self.inner.put(key, value)
+            }
+            "fails" => Err(Error::Corruption {
+                file: "some file".into(),
+                offset: 4_711,
+                problem: "made up".into(),
+            }),
+            "panics" => panic!("made-up panic"),
+            "aborts" => std::process::abort(),
+            "leaves" => std::process::exit(0),
+            "prints" => {
+                print!("half a line of an engine's own");
+                println!("{{\"event\": \"no such event\"}}");
+                print!("and half a line");
+                self.inner.put(key, value)
+            }
+            _ => self.inner.put(key, value),
+        }
+    }
+
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        if self.how.ends_with("cannot get") {
+            return Err(Error::Unsupported { engine: CULPRIT, operation: "get".into() });
+        }
+        self.inner.get(key, read)
+    }
+
+    fn fold(&self, visit: &mut Visitor<'_>) -> Result<()> {
+        if self.how == "repeats itself, cannot get" {
+            self.inner.fold(&mut |key, value| {
+                let _ = visit(key, value);
+                ControlFlow::Break(())
+            })?;
+        }
+        self.inner.fold(visit)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.inner.close()
+    }
+
+    fn description(&self) -> Description {
+        self.inner.description()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.inner.delete(key)
+    }
+
+    fn write(&self, batch: &Batch) -> Result<()> {
+        self.inner.write(batch)
+    }
+
+    fn scan(
+        &self,
+        range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visitor<'_>,
+    ) -> Result<()> {
+        self.inner.scan(range, direction, visit)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner.sync()
+    }
+
+    fn quiesce(&self) -> Result<()> {
+        self.inner.quiesce()
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.inner.compact()
+    }
+
+    fn stats(&self) -> Result<Stats> {
+        self.inner.stats()
+    }
+}
+
+/// Looks on and counts what it was given to save.
+#[derive(Default)]
+struct Saver {
+    saved_runs: Vec<usize>,
+}
+
+impl Observer for Saver {
+    fn directory(&mut self, _: &Path) {}
+
+    fn run_begins(&mut self, _: &RunPlan, _: usize, _: usize) {}
+
+    fn event(&mut self, _: &Event) {}
+
+    fn run_ends(&mut self, _: &Run, so_far: &Comparison) -> harness::Result<()> {
+        self.saved_runs.push(so_far.runs.len());
+        Ok(())
+    }
+
+    fn warning(&mut self, text: &str) {
+        panic!("{text}");
+    }
+}
+
+/// Compares the culprit with `memory`, whose run must be sound and saved; returns the culprit's.
+fn misbehaving(how: &str) -> (Run, Comparison) {
+    let settings = Settings::default();
+    let names = [CULPRIT.to_owned(), "memory".to_owned()];
+    let insert = Insert {
+        items: ITEMS.try_into().unwrap(),
+        batch: 1.try_into().unwrap(),
+        threads: 1.try_into().unwrap(),
+        corpus: Corpus::Varied,
+        framing: Framing::Json,
+        seed: 42,
+    };
+    let workload = Workload::Insert(insert);
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = ["--exact", "failing_engines::serve_as_a_child", "--nocapture"];
+    let site = Site {
+        directory: directory.path(),
+        keep: false,
+        child: ChildCommand {
+            program: std::env::current_exe().unwrap(),
+            arguments: arguments.map(Into::into).to_vec(),
+            environment: vec![(VARIABLE.into(), how.into())],
+        },
+        interrupt: &AtomicBool::new(false),
+    };
+    let mut saver = Saver::default();
+    let comparison = compare(
+        Selection::named(&names, &settings).unwrap(),
+        Parameters { workload, settings, repeats: 1 },
+        &site,
+        &mut saver,
+    )
+    .unwrap();
+    assert_eq!(saver.saved_runs, [1, 2], "saved after each run");
+    assert_eq!(comparison.runs_of("memory").next().unwrap().problem(), None);
+    assert!(std::fs::read_dir(directory.path()).unwrap().next().is_none(), "data left behind");
+    let run = comparison.runs_of(CULPRIT).next().unwrap().clone();
+    (run, comparison)
+}
+
+#[test]
+fn a_well_behaved_engine_has_no_problem() {
+    for how in ["nothing", "nothing, cannot get", "prints"] {
+        let (run, comparison) = misbehaving(how);
+        assert_eq!(run.problem(), None, "{how}");
+        let verified = run.verified.unwrap();
+        assert_eq!((verified.read_back, verified.extra), (ITEMS, Some(0)), "{how}");
+        assert!(comparison.problems().is_empty(), "{how}");
+    }
+}
+
+#[test]
+fn lost_changed_and_invented_records_are_found() {
+    for (how, problem, counts) in [
+        ("loses", "records: 1 lost", (ITEMS - 1, 1, 0, 0)),
+        ("loses, cannot get", "records: 1 lost", (ITEMS - 1, 1, 0, 0)),
+        ("changes", "records: 1 changed", (ITEMS - 1, 0, 1, 0)),
+        ("changes, cannot get", "records: 1 changed", (ITEMS - 1, 0, 1, 0)),
+        ("cuts", "records: 1 changed", (ITEMS - 1, 0, 1, 0)),
+        ("invents", "records: 1 never written or there twice", (ITEMS, 0, 0, 1)),
+        ("invents, cannot get", "records: 1 never written or there twice", (ITEMS, 0, 0, 1)),
+        ("repeats itself, cannot get", "records: 1 never written or there twice", (ITEMS, 0, 0, 1)),
+    ] {
+        let (run, comparison) = misbehaving(how);
+        assert_eq!(run.problem().as_deref(), Some(problem), "{how}");
+        let found = run.verified.unwrap();
+        let found = (found.read_back, found.lost, found.wrong, found.extra.unwrap());
+        assert_eq!(found, counts, "{how}");
+        assert_eq!(comparison.problems(), [format!("{CULPRIT}, run 1: {problem}")], "{how}");
+    }
+}
+
+#[test]
+fn a_crash_is_a_row_that_says_where_and_how() {
+    for (how, expected) in [
+        ("fails", "load: some file is corrupt at byte 4711: made up"),
+        ("panics", "made-up panic"),
+        ("panics", "load: the process ended with signal: 6"),
+        ("aborts", "load: the process ended with signal: 6"),
+        ("leaves", "load: the process ended with exit status: 0"),
+    ] {
+        let (run, comparison) = misbehaving(how);
+        let error = run.error.clone().unwrap();
+        assert!(error.contains(expected), "{how}: {error}");
+        assert_eq!(run.verified, None);
+        assert!(run.phase("open").is_some() && run.phase("load").is_none(), "{how}: {run:?}");
+        assert!(run.disk.before.is_some() && run.disk.load.is_none(), "{how}");
+        assert_eq!(comparison.problems().len(), 1, "{how}");
+    }
+}
+
+#[test]
+fn a_failed_engine_is_reported_but_not_ranked() {
+    let (_, comparison) = misbehaving("loses");
+    let printed = harness::report::terminal::render(&comparison, &[], false);
+    assert!(printed.contains("FAILED raw-append, run 1: records: 1 lost"), "{printed}");
+    let row = printed.lines().rfind(|line| line.starts_with(" raw-append")).unwrap();
+    assert!(row.trim_end().ends_with("FAILED"), "{printed}");
+    let markdown = harness::report::markdown::render(&comparison, &[]);
+    assert!(markdown.contains("- FAILED raw-append, run 1: records: 1 lost"), "{markdown}");
+}

@@ -1,0 +1,185 @@
+//! Reports of results that no short run gives: large figures, many repeats, failures.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use harness::measure::disk::DiskUsage;
+use harness::measure::machine::Machine;
+use harness::report::{json, markdown, terminal};
+use harness::results::{
+    Comparison, Disk, Operations, Parameters, Phase, Run, SCHEMA, Settings, Skipped, Verified,
+};
+use harness::workload::Workload;
+use harness::workload::insert::Insert;
+use harness::workload::values::{Corpus, Framing};
+
+const ITEMS: u64 = 500_000;
+
+fn run(engine: &str, kind: &str, repeat: u32, load: f64, bytes: u64) -> Run {
+    let usage = |apparent_bytes| {
+        Some(DiskUsage { apparent_bytes, allocated_bytes: apparent_bytes.next_multiple_of(4_096) })
+    };
+    let phases = [("open", 0.01), ("load", load), ("quiesce", load), ("compact", load / 2.0)]
+        .into_iter()
+        .chain([("close", 0.1), ("reopen", 0.2), ("verify", load / 3.0), ("count", 1.0)])
+        .map(|(name, seconds)| Phase { name: name.into(), seconds, wall_seconds: seconds * 1.1 });
+    Run {
+        engine: engine.into(),
+        kind: kind.into(),
+        version: "1.2.3".into(),
+        durability: "what it does to reach the level, at some length".into(),
+        settings: BTreeMap::from([("write buffer".into(), "64 MiB".into())]),
+        repeat,
+        operations: Some(Operations { count: ITEMS, hash: "xxh3-sum:0123456789abcdef".into() }),
+        phases: phases.collect(),
+        disk: Disk {
+            before: usage(4_096),
+            load: usage(4_096 + bytes * 2),
+            quiesce: usage(4_096 + bytes * 2),
+            compact: usage(4_096 + bytes),
+            reopen: usage(4_096 + bytes),
+        },
+        verified: Some(Verified { read_back: ITEMS, lost: 0, wrong: 0, extra: Some(0) }),
+        error: None,
+    }
+}
+
+fn comparison() -> Comparison {
+    let insert = Insert {
+        items: ITEMS.try_into().unwrap(),
+        batch: 1.try_into().unwrap(),
+        threads: 1.try_into().unwrap(),
+        corpus: Corpus::Fixed,
+        framing: Framing::Json,
+        seed: u64::MAX,
+    };
+    let mut runs = Vec::new();
+    for repeat in 1..=3 {
+        let more = f64::from(repeat);
+        runs.push(run(
+            "bitcask",
+            "own",
+            repeat,
+            1_201.673 * more,
+            4_886_613_449 / u64::from(repeat),
+        ));
+        runs.push(run("lsm", "own", repeat, 1_921.870 * more, 1_627_507_469 / u64::from(repeat)));
+        runs.push(run("raw-append", "reference", repeat, 900.0, 4_886_613_449));
+        runs.push(run("sqlite", "peer", repeat, 100.0, 1_000));
+    }
+    let lost = Verified { read_back: ITEMS - 3, lost: 2, wrong: 1, extra: Some(0) };
+    runs.last_mut().unwrap().verified = Some(lost);
+    let reason =
+        "rocksdb is not available: its library is not here; apt-get install librocksdb-dev";
+    Comparison {
+        schema: SCHEMA.into(),
+        machine: Machine {
+            cpu: "A processor with a rather long name @ 3.21GHz".into(),
+            date: "2026-03-01T10:00:00Z".into(),
+            ..Machine::default()
+        },
+        workload: Parameters {
+            workload: Workload::Insert(insert),
+            settings: Settings::default(),
+            repeats: 3,
+        },
+        runs,
+        skipped: vec![Skipped { engine: "rocksdb".into(), reason: reason.into() }],
+        interrupted: true,
+    }
+}
+
+#[test]
+fn results_come_back_from_json_as_they_were() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("result.json");
+    let comparison = comparison();
+    json::replace_file(&path, &json::render(&comparison).unwrap()).unwrap();
+    assert!(json::read(&path).unwrap() == comparison);
+}
+
+#[test]
+fn fields_of_later_versions_are_passed_over_and_other_schemas_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("result.json");
+    let text = json::render(&comparison()).unwrap();
+    let later = text.replace("\"interrupted\"", "\"later\": {\"field\": 1},\n  \"interrupted\"");
+    fs::write(&path, later).unwrap();
+    assert!(json::read(&path).unwrap() == comparison());
+    for (wrong, expected) in [
+        (text.replace(SCHEMA, "enginelab.compare/2"), "\"enginelab.compare/2\""),
+        ("{}".into(), "no field \"schema\""),
+        ("{".into(), "EOF"),
+        (text.replace("\"process\"", "\"fsync\""), "fsync"),
+        (text.replace("500000", "0"), "nonzero"),
+    ] {
+        fs::write(&path, wrong).unwrap();
+        let error = json::read(&path).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains("result.json"), "{error}");
+    }
+}
+
+#[test]
+fn large_figures_fit_on_100_columns() {
+    let printed = terminal::render(&comparison(), &[], false);
+    for line in printed.lines() {
+        assert!(line.chars().count() <= 100, "{}: {line}\n{printed}", line.chars().count());
+    }
+}
+
+#[test]
+fn the_published_ratios_stand_beside_ours() {
+    let comparison = comparison();
+    for report in [terminal::render(&comparison, &[], false), markdown::render(&comparison, &[])] {
+        for expected in [
+            "Disk space: 3.003 : 1.000\n",
+            "Time taken: 1.000 : 1.599\n",
+            "published, 5,000 items, 5 runs: Disk space: 1.113 : 1.000; Time taken: 1.000 : 1.016\n",
+            "published, 500,000 items, 1 run: Disk space: 3.003 : 1.000; Time taken: 1.000 : 1.600\n",
+        ] {
+            assert!(report.contains(expected), "{expected:?} is not in:\n{report}");
+        }
+    }
+}
+
+#[test]
+fn engines_stand_in_the_order_of_their_rank_with_medians() {
+    let markdown = markdown::render(&comparison(), &[]);
+    let rows: Vec<Vec<&str>> = markdown
+        .lines()
+        .skip_while(|line| !line.starts_with("## Time"))
+        .skip(4)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| line.split('|').map(str::trim).collect())
+        .collect();
+    let engines: Vec<&str> = rows.iter().map(|row| row[1]).collect();
+    assert_eq!(engines, ["bitcask", "lsm", "raw-append", "sqlite"], "{markdown}");
+    // Twice the first run is the middle of one, two and three times.
+    assert_eq!(rows[0][2], "2,403.3<br>1,201.7..3,605.0");
+    assert_eq!((rows[0][3], rows[1][3]), ("1.00", "1.60"));
+    // The failed engine and the reference point are faster, and no standard.
+    assert_eq!((rows[2][3], rows[3][3]), ("0.37", "0.04"));
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    for report in
+        [terminal::render(&comparison(), &[], false), markdown::render(&comparison(), &[])]
+    {
+        let report = report.replace("\n  ", " ");
+        assert!(report.contains("FAILED sqlite, run 3: records: 2 lost, 1 changed"), "{report}");
+        assert!(report.contains("apt-get install librocksdb-dev"), "{report}");
+        assert!(
+            report.to_lowercase().contains("stopped before every run had finished"),
+            "{report}"
+        );
+    }
+}
+
+#[test]
+fn engines_that_did_other_things_are_not_compared_in_silence() {
+    let mut comparison = comparison();
+    comparison.runs[1].operations.as_mut().unwrap().hash = "xxh3-sum:ffff".into();
+    let problems = comparison.problems();
+    assert!(problems.iter().any(|problem| problem.starts_with("lsm, run 1: did not execute")));
+}
