@@ -63,16 +63,7 @@ pub fn times(summaries: &[Summary<'_>]) -> Table {
     });
     Table {
         title: "Time in seconds".into(),
-        head: head(&[
-            "engine",
-            "load",
-            "×",
-            "quiesce",
-            "compact",
-            "all three",
-            "×",
-            "read back",
-        ]),
+        head: head(&["engine", "load", "×", "quiesce", "compact", "all three", "×", "read back"]),
         rows: rows.collect(),
         notes: repeats_note(summaries),
     }
