@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use clap::Args;
-use engines::Durability;
 use engines::registry::{self, Registration};
+use engines::{Capabilities, Durability, OpenOptions};
 use serde::Serialize;
 
 use crate::run::plan::kind_word;
@@ -28,7 +28,22 @@ struct Listed {
     /// Why not, and what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unavailable_because: Option<String>,
+    /// What an open engine tells; absent where it is not available.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capabilities: Option<ListedCapabilities>,
     durability: Levels,
+}
+
+/// As [`Capabilities`].
+#[derive(Debug, Serialize)]
+struct ListedCapabilities {
+    ordered_scan: bool,
+    scan_sorts: bool,
+    atomic_batch: bool,
+    snapshot_scan: bool,
+    persistent: bool,
 }
 
 /// What the engine does at each level; `null` where it has no such level.
@@ -41,20 +56,66 @@ struct Levels {
 
 impl Listed {
     fn new(engine: &Registration) -> Self {
-        let unavailable_because = (engine.available)().err().map(|error| error.to_string());
+        // Only an open engine knows its version: the library that is loaded may be any.
+        let (opened, unavailable_because) = match opened(engine) {
+            Ok(opened) => (Some(opened), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
         let level = engine.durability;
+        let (version, capabilities) = opened.unzip();
         Self {
             name: engine.name,
             kind: kind_word(engine.kind),
             summary: engine.summary,
             available: unavailable_because.is_none(),
             unavailable_because,
+            version,
+            capabilities: capabilities.map(ListedCapabilities::from),
             durability: Levels {
                 buffered: level(Durability::Buffered),
                 process: level(Durability::Process),
                 power: level(Durability::Power),
             },
         }
+    }
+}
+
+/// Opens the engine in a temporary directory and asks it.
+fn opened(engine: &Registration) -> Result<(String, Capabilities)> {
+    (engine.available)()?;
+    let directory =
+        tempfile::tempdir().map_err(Error::io("make a directory in", std::env::temp_dir()))?;
+    let level = Durability::ALL.into_iter().find(|&level| (engine.durability)(level).is_some());
+    let options = OpenOptions::new().durability(level.unwrap_or_default());
+    let open = engine.open(directory.path(), &options)?;
+    let told = (open.description().version, open.capabilities());
+    open.close()?;
+    Ok(told)
+}
+
+impl From<Capabilities> for ListedCapabilities {
+    fn from(capabilities: Capabilities) -> Self {
+        let Capabilities { ordered_scan, scan_sorts, atomic_batch, snapshot_scan, persistent } =
+            capabilities;
+        Self { ordered_scan, scan_sorts, atomic_batch, snapshot_scan, persistent }
+    }
+}
+
+impl ListedCapabilities {
+    fn in_words(&self) -> String {
+        let scan = match (self.ordered_scan, self.scan_sorts) {
+            (true, false) => "ordered scans",
+            (true, true) => "ordered scans that sort in memory",
+            (false, _) => "no ordered scans",
+        };
+        let has = |what: bool, words: &'static str| if what { words } else { "" };
+        let words = [
+            scan,
+            has(self.atomic_batch, "atomic batches"),
+            has(self.snapshot_scan, "scans of one moment"),
+            has(!self.persistent, "keeps nothing on disk"),
+        ];
+        words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -69,16 +130,20 @@ pub fn list(args: &EnginesArgs) -> Result<()> {
             .map_err(|error| Error::Usage(error.to_string()))?;
         json + "\n"
     } else {
-        engines.iter().map(in_words).collect()
+        engines.iter().map(in_words).collect::<Vec<_>>().join("\n")
     };
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
     Ok(())
 }
 
 fn in_words(engine: &Listed) -> String {
-    let mut text = format!("{} ({}): {}\n", engine.name, engine.kind, engine.summary);
+    let version = engine.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
+    let mut text = format!("{}{version} ({}): {}\n", engine.name, engine.kind, engine.summary);
     if let Some(reason) = &engine.unavailable_because {
         text += &format!("  not here: {reason}\n");
+    }
+    if let Some(capabilities) = &engine.capabilities {
+        text += &format!("  {}\n", capabilities.in_words());
     }
     let levels = &engine.durability;
     for (level, means) in
@@ -86,5 +151,5 @@ fn in_words(engine: &Listed) -> String {
     {
         text += &format!("  {level}: {}\n", means.unwrap_or("n/a"));
     }
-    text + "\n"
+    text
 }

@@ -60,11 +60,11 @@ pub struct InsertArgs {
     pub repeats: NonZeroU32,
 
     /// Records a call: 1 is one put each, more are batches
-    #[arg(long, value_name = "B", default_value = "1")]
+    #[arg(long, value_name = "B", default_value = "1", value_parser = size::batch)]
     pub batch: NonZeroU32,
 
     /// Client threads, which share the records
-    #[arg(long, value_name = "T", default_value = "1")]
+    #[arg(long, value_name = "T", default_value = "1", value_parser = size::threads)]
     pub threads: NonZeroU32,
 
     /// What keys, values and the order of the runs are derived from

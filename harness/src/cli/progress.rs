@@ -21,6 +21,32 @@ pub(super) struct Progress {
     keep: bool,
     /// `[2/9] lsm`.
     run: String,
+    /// Where the run and its phase start on the bar.
+    run_start: u64,
+    phase: Share,
+}
+
+/// The part of a run's length on the bar that a phase has.
+#[derive(Clone, Copy)]
+struct Share {
+    start: u64,
+    length: u64,
+}
+
+/// The length of a run on the bar.
+const RUN: u64 = 1_000;
+
+/// How long phases take against each other, roughly: what the remaining time is guessed from.
+fn share(phase: &str) -> Share {
+    let (start, length) = match phase {
+        "open" | "load" => (0, 450),
+        "quiesce" => (450, 50),
+        "compact" => (500, 250),
+        "close" | "reopen" => (750, 0),
+        "verify" => (750, 150),
+        _ => (900, 100),
+    };
+    Share { start, length }
 }
 
 impl Progress {
@@ -31,7 +57,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        Self { out, bar, on_terminal, keep, run: String::new() }
+        Self { out, bar, on_terminal, keep, run: String::new(), run_start: 0, phase: share("open") }
     }
 
     fn say(&self, line: &str) {
@@ -51,19 +77,22 @@ impl Observer for Progress {
 
     fn run_begins(&mut self, plan: &RunPlan, number: usize, of: usize) {
         self.run = format!("[{number}/{of}] {}", plan.engine);
-        self.bar.reset();
+        self.run_start = (number as u64 - 1) * RUN;
+        self.bar.set_length(of as u64 * RUN);
+        self.bar.set_position(self.run_start);
         self.bar.set_message(self.run.clone());
     }
 
     fn event(&mut self, event: &Event) {
         match event {
             Event::Begun { phase } => {
+                self.phase = share(phase);
                 self.bar.set_message(format!("{}: {phase}", self.run));
-                self.bar.reset();
+                self.bar.set_position(self.run_start + self.phase.start);
             }
             Event::Progress { done, total } => {
-                self.bar.set_length(*total);
-                self.bar.set_position(*done);
+                let part = self.phase.length * done / (*total).max(1);
+                self.bar.set_position(self.run_start + self.phase.start + part);
             }
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! Numbers as people type them.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 
 /// Reads a memory size: bytes, or with `K`, `M`, `G` or `T` (also `KB`, `KiB`, …) powers of 1024.
 pub(super) fn memory_size(text: &str) -> Result<u64, String> {
@@ -23,6 +23,21 @@ pub(super) fn memory_size(text: &str) -> Result<u64, String> {
 pub(super) fn count(text: &str) -> Result<NonZeroU64, String> {
     let number = plain(text).parse::<u64>().map_err(|_| "expected a whole number".to_owned())?;
     NonZeroU64::new(number).ok_or_else(|| "there must be at least 1".to_owned())
+}
+
+/// Reads a number of threads. More than this many clients measure the scheduler alone.
+pub(super) fn threads(text: &str) -> Result<NonZeroU32, String> {
+    up_to(text, 1_024)
+}
+
+/// Reads the records of a batch. The batches of one round lie in memory.
+pub(super) fn batch(text: &str) -> Result<NonZeroU32, String> {
+    up_to(text, 100_000)
+}
+
+fn up_to(text: &str, most: u32) -> Result<NonZeroU32, String> {
+    let number = NonZeroU32::try_from(count(text)?).ok().filter(|number| number.get() <= most);
+    number.ok_or_else(|| format!("there can be at most {most}"))
 }
 
 fn plain(text: &str) -> String {
@@ -58,6 +73,16 @@ mod tests {
         for wrong in ["0", "", "-3", "many", "1e6"] {
             assert!(count(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn threads_and_batches_have_limits() {
+        assert_eq!(threads("1024").unwrap().get(), 1_024);
+        assert_eq!(batch("100_000").unwrap().get(), 100_000);
+        for wrong in ["0", "1025", "99999999999"] {
+            assert!(threads(wrong).is_err(), "{wrong}");
+        }
+        assert!(batch("100001").is_err());
     }
 
     #[test]

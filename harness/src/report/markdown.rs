@@ -17,7 +17,10 @@ pub fn render(comparison: &Comparison, pairs: &[(String, String)]) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
     let _ = write_head(&mut out, comparison);
-    for table in [tables::times(&summaries), tables::sizes(&summaries)] {
+    for table in [
+        tables::times(&summaries, &comparison.skipped),
+        tables::sizes(&summaries, &comparison.skipped),
+    ] {
         let _ = write_table(&mut out, &table);
     }
     let _ = write_troubles(&mut out, comparison);

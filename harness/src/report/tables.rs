@@ -3,7 +3,7 @@
 use super::figures::{binary_size, grouped, megabytes, seconds};
 use super::summary::{Spread, Summary};
 use crate::measure::disk::DiskUsage;
-use crate::results::{Comparison, Disk};
+use crate::results::{Comparison, Disk, Skipped};
 use crate::workload::Workload;
 
 /// A table.
@@ -18,6 +18,9 @@ pub struct Table {
     /// What a reader must know to read it.
     pub notes: Vec<String>,
 }
+
+/// Both tables have as many.
+const COLUMN_COUNT: usize = 8;
 
 /// Stands for what was not measured.
 pub const NOT_THERE: &str = "n/a";
@@ -45,7 +48,7 @@ pub fn parameters(comparison: &Comparison) -> Vec<(&'static str, String)> {
 }
 
 /// Times of all engines against the best.
-pub fn times(summaries: &[Summary<'_>]) -> Table {
+pub fn times(summaries: &[Summary<'_>], skipped: &[Skipped]) -> Table {
     let load = Column::new(summaries, |summary| summary.seconds(&["load"]));
     let whole = Column::new(summaries, |summary| summary.seconds(&["load", "quiesce", "compact"]));
     let rows = summaries.iter().enumerate().map(|(at, summary)| {
@@ -61,6 +64,7 @@ pub fn times(summaries: &[Summary<'_>]) -> Table {
             median("verify"),
         ]
     });
+    let rows = rows.chain(without_figures(skipped));
     Table {
         title: "Time in seconds".into(),
         head: head(&["engine", "load", "×", "quiesce", "compact", "all three", "×", "read back"]),
@@ -70,7 +74,7 @@ pub fn times(summaries: &[Summary<'_>]) -> Table {
 }
 
 /// Directory sizes of all engines against the best.
-pub fn sizes(summaries: &[Summary<'_>]) -> Table {
+pub fn sizes(summaries: &[Summary<'_>], skipped: &[Skipped]) -> Table {
     fn apparent(usage: DiskUsage) -> u64 {
         usage.apparent_bytes
     }
@@ -93,6 +97,7 @@ pub fn sizes(summaries: &[Summary<'_>]) -> Table {
             verdict(summary),
         ]
     });
+    let rows = rows.chain(without_figures(skipped));
     Table {
         title: "Disk space in MB (10^6 bytes), growth of the directory".into(),
         head: head(&[
@@ -104,6 +109,15 @@ pub fn sizes(summaries: &[Summary<'_>]) -> Table {
                 .into(),
         ],
     }
+}
+
+/// Engines that could not take part stand in the tables too: they are not forgotten.
+fn without_figures(skipped: &[Skipped]) -> impl Iterator<Item = Vec<String>> {
+    skipped.iter().map(|skipped| {
+        let mut row = vec![skipped.engine.clone()];
+        row.resize(COLUMN_COUNT, NOT_THERE.to_owned());
+        row
+    })
 }
 
 fn verdict(summary: &Summary<'_>) -> String {

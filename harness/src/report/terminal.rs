@@ -27,7 +27,10 @@ pub fn render(comparison: &Comparison, pairs: &[(String, String)], colour: bool)
     for pair in ratios::pairs(comparison, &engines, pairs) {
         let _ = write_pair(&mut out, &pair);
     }
-    for table in [tables::times(&summaries), tables::sizes(&summaries)] {
+    for table in [
+        tables::times(&summaries, &comparison.skipped),
+        tables::sizes(&summaries, &comparison.skipped),
+    ] {
         let _ = write_table(&mut out, &table, colour);
     }
     let _ = write_troubles(&mut out, comparison);

@@ -110,15 +110,13 @@ impl InsertRun<'_> {
         Ok(())
     }
 
-    /// Rounds of whole batches.
+    /// Rounds of whole batches, small enough for every thread to get a share.
     fn rounds(&self) -> Rounds {
+        let (items, threads) = (self.insert.items.get(), self.insert.threads.get());
         let batch = u64::from(self.insert.batch.get());
         let batch_bytes = batch * self.insert.framing.value_bytes() as u64;
-        Rounds {
-            items: self.insert.items.get(),
-            threads: self.insert.threads.get(),
-            share: batch * (SHARE_BYTES / batch_bytes).max(1),
-        }
+        let fair = items.div_ceil(u64::from(threads) * batch);
+        Rounds { items, threads, share: batch * (SHARE_BYTES / batch_bytes).clamp(1, fair) }
     }
 
     fn measure_disk(&self, moment: Moment) -> Result<()> {

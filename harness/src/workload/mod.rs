@@ -6,6 +6,7 @@ pub mod insert;
 pub mod bacon;
 pub mod keys;
 pub mod rng;
+pub mod texts;
 pub mod values;
 
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::bacon::{NEWLINES, TEXT_BYTES, Texts};
+use super::bacon::{NEWLINES, TEXT_BYTES};
 use super::rng::SplitMix64;
+use super::texts::Texts;
 
 /// What the values of a run are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

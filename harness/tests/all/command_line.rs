@@ -256,7 +256,7 @@ fn a_file_system_in_memory_is_named_as_such() {
 fn engines_are_listed_for_people_and_programs() {
     let assert = enginelab(&["engines"]).assert().success();
     let printed = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
-    assert!(printed.contains("raw-append (reference): "), "{printed}");
+    assert!(printed.contains("raw-append 0.1.0 (reference): "), "{printed}");
     let assert = enginelab(&["engines", "--json"]).assert().success();
     let list: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
     let names: Vec<&str> =
