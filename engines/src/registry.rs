@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Durability, Engine, Error, OpenOptions, Result, limits, lsm, peers};
+use crate::{Durability, Engine, Error, OpenOptions, Result, bitcask, limits, lsm, peers};
 
 /// An engine that the registry knows, present or not.
 #[derive(Debug)]
@@ -67,6 +67,7 @@ impl Registration {
 /// Every engine this build knows, ours first, reference points last.
 pub fn all() -> &'static [Registration] {
     &[
+        bitcask::REGISTRATION,
         lsm::REGISTRATION,
         peers::SLED,
         peers::FJALL,

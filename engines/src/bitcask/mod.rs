@@ -1,1 +1,327 @@
 //! An append-only log with a key directory in memory, in Basho's on-disk format.
+//!
+//! Every put is one append to the active file; the keydir holds every live key and where its
+//! newest record lies, so that a get is one look-up in memory and at most one read. Directories
+//! that Basho's Bitcask wrote open here, and ours open there.
+//!
+//! What differs from the original: an overwrite writes no tombstone first, so no crash can lose the
+//! old value before the new one is there; a checksum is checked before a record is believed; a hint
+//! file reaches the disk only after the data it describes; merge outputs appear whole or not at
+//! all; the operating system's lock decides who has the directory, not a process number in a file.
+//!
+//! After a power failure without [`sync`](Engine::sync), writes that were not synced may be lost,
+//! and, as the system writes pages in any order, a later one may be found where an earlier one is
+//! lost.
+
+mod options;
+
+mod load;
+mod merge;
+mod scan;
+mod worker;
+mod write;
+
+mod data_file;
+mod keydir;
+mod shared;
+mod writer;
+
+mod hint;
+mod lock;
+mod names;
+mod record;
+mod tombstone;
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use crate::engine::Visitor;
+use crate::fs::{FileSystem, RealFs, create_directory_durably};
+use crate::registry::{Kind, Registration};
+use crate::{
+    Batch, Capabilities, Description, Direction, Durability, Engine, Error, KeyRange, Result, Stats,
+};
+use lock::WriteLock;
+use shared::Shared;
+use writer::Writer;
+
+pub use load::Damage;
+pub use options::{MergePolicy, Options};
+
+const NAME: &str = "bitcask";
+
+/// How much memory a thread keeps for reading.
+const KEEP_SCRATCH_BYTES: usize = 1 << 20;
+
+/// A Bitcask in one directory, shared by threads through `&self`. See the
+/// [module](crate::bitcask) for what it is, and [`Engine`] for its calls.
+///
+/// ```
+/// use engines::bitcask::{Bitcask, Options};
+/// use engines::Engine;
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let directory = directory.path();
+/// let store = Bitcask::open(directory, Options::default())?;
+/// store.put(b"bacon", b"crisp")?;
+/// assert_eq!(store.get_vec(b"bacon")?.as_deref(), Some(&b"crisp"[..]));
+/// store.delete(b"bacon")?;
+/// assert_eq!(store.get_vec(b"bacon")?, None);
+/// # Ok::<(), engines::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Bitcask {
+    shared: Arc<Shared>,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl Bitcask {
+    /// Opens or creates the database in `directory`.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if it is open elsewhere, [`Error::NotADatabase`] if nothing is there and
+    /// [`Options::create`] is off, and what the file system reports. Damaged records are no error:
+    /// see [`damage`](Self::damage).
+    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self> {
+        Self::open_in(Arc::new(RealFs), directory, options)
+    }
+
+    /// Opens or creates the database in a directory of `fs`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_in(
+        fs: Arc<dyn FileSystem>,
+        directory: impl AsRef<Path>,
+        options: Options,
+    ) -> Result<Self> {
+        let directory = directory.as_ref().to_path_buf();
+        prepare_directory(fs.as_ref(), &directory, &options)?;
+        let lock = WriteLock::take(&fs, &directory)?;
+        let loaded = load::load(fs.as_ref(), &directory, lock.path())?;
+        let writer = Writer::new(loaded.next_id, loaded.unsynced);
+        let shared = Arc::new(Shared::new(
+            fs,
+            directory,
+            options,
+            lock,
+            loaded.keydir,
+            loaded.files,
+            writer,
+            loaded.damage,
+        ));
+        for id in loaded.unhinted {
+            shared.queue.seal(id);
+        }
+        shared.queue.check_merges();
+        let worker = worker::start(shared.clone())?;
+        Ok(Self { shared, worker: Some(worker) })
+    }
+
+    /// What was found damaged at open: these bytes are passed over, and the files that hold them
+    /// are neither merged nor given hint files.
+    pub fn damage(&self) -> &[Damage] {
+        &self.shared.damage
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.shared.directory
+    }
+
+    /// Ends the engine in order; says what went wrong first.
+    fn shut_down(&mut self) -> Result<()> {
+        let Some(worker) = self.worker.take() else { return Ok(()) };
+        let shared = &self.shared;
+        let sealed = shared.lock_writer().and_then(|mut writer| writer.seal(shared));
+        shared.queue.stop();
+        // The thread finishes the sealed files: hint files for all of them, the last included.
+        if worker.join().is_err() {
+            return sealed
+                .and(Err(Error::Poisoned { cause: "the background thread panicked".to_owned() }));
+        }
+        sealed.and_then(|()| shared.check_poison())
+    }
+}
+
+impl Drop for Bitcask {
+    fn drop(&mut self) {
+        // `close` reports; dropping cannot.
+        let _ = self.shut_down();
+    }
+}
+
+impl Engine for Bitcask {
+    fn description(&self) -> Description {
+        let options = &self.shared.options;
+        let merge = &options.merge;
+        Description {
+            engine: NAME,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            durability: durability(options.durability).to_owned(),
+            settings: vec![
+                ("max_file_bytes", options.max_file_bytes.to_string()),
+                ("buffer_bytes", options.buffer_bytes.to_string()),
+                ("compression", "none: not in the format".to_owned()),
+                ("merge.enabled", merge.enabled.to_string()),
+                ("merge.trigger_dead_fraction", merge.trigger_dead_fraction.to_string()),
+                ("merge.trigger_dead_bytes", merge.trigger_dead_bytes.to_string()),
+            ],
+        }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            ordered_scan: true,
+            scan_sorts: true,
+            // Basho's format has no mark for the end of a batch: a crash may leave its first part.
+            atomic_batch: false,
+            snapshot_scan: true,
+            persistent: true,
+        }
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.shared.put(key, value)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.shared.delete(key)
+    }
+
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        with_scratch(|scratch| {
+            // A merge may remove a file between the two look-ups; it moved its entries before, so
+            // the keydir then tells another place.
+            loop {
+                let Some(location) = self.shared.keydir.get(key) else { return Ok(false) };
+                let files = self.shared.files.load();
+                if let Some(file) = files.get(location.file) {
+                    read(file.read(location, key, scratch)?.value);
+                    return Ok(true);
+                }
+            }
+        })
+    }
+
+    fn write(&self, batch: &Batch) -> Result<()> {
+        self.shared.write_batch(batch)
+    }
+
+    fn scan(
+        &self,
+        range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visitor<'_>,
+    ) -> Result<()> {
+        scan::Snapshot::take(&self.shared, range).visit(direction, visit)
+    }
+
+    fn fold(&self, visit: &mut Visitor<'_>) -> Result<()> {
+        scan::fold(&self.shared, visit)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.shared.sync_to(None)
+    }
+
+    fn quiesce(&self) -> Result<()> {
+        self.shared.queue.wait_until_idle();
+        self.shared.check_poison()
+    }
+
+    fn compact(&self) -> Result<()> {
+        merge::all(&self.shared)?;
+        self.quiesce()
+    }
+
+    fn stats(&self) -> Result<Stats> {
+        Ok(stats(&self.shared))
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.shut_down()
+    }
+}
+
+/// The registration of [`Bitcask`].
+pub(crate) const REGISTRATION: Registration = Registration {
+    name: NAME,
+    kind: Kind::Own,
+    summary: "our append-only log with a key directory in memory, in Basho's Bitcask format",
+    available: || Ok(()),
+    durability: |level| Some(durability(level)),
+    recognizes,
+    open: |directory, options| Ok(Box::new(Bitcask::open(directory, options.into())?)),
+};
+
+/// What the engine does at a level of durability.
+fn durability(level: Durability) -> &'static str {
+    match level {
+        Durability::Buffered => "records gathered in memory; written when the buffer is full",
+        Durability::Process => "one write call a record or batch",
+        Durability::Power => "fdatasync before the call returns, shared by waiting threads",
+    }
+}
+
+/// Whether `directory` holds a Bitcask.
+pub fn recognizes(directory: &Path) -> bool {
+    RealFs.list(directory).is_ok_and(|entries| load::recognizes(&entries))
+}
+
+/// Creates the directory if that is wanted.
+fn prepare_directory(fs: &dyn FileSystem, directory: &Path, options: &Options) -> Result<()> {
+    if options.create {
+        return create_directory_durably(fs, directory);
+    }
+    let is_database = fs.entry(directory)?.is_some() && load::recognizes(&fs.list(directory)?);
+    if is_database { Ok(()) } else { Err(load::missing(directory)) }
+}
+
+fn stats(shared: &Shared) -> Stats {
+    let files = shared.files.load();
+    let length: u64 = files.iter().map(|file| file.usage.length()).sum();
+    let live: u64 = files.iter().map(|file| file.usage.live_bytes()).sum();
+    let tombstones: u64 = files.iter().map(|file| file.usage.tombstone_bytes()).sum();
+    let keydir_bytes = shared.keydir.memory_bytes();
+    let counters = &shared.counters;
+    let mut details = vec![
+        ("keydir_bytes".to_owned(), keydir_bytes.to_string()),
+        ("live_bytes".to_owned(), live.to_string()),
+        ("tombstone_bytes".to_owned(), tombstones.to_string()),
+        (
+            "reclaimed_bytes".to_owned(),
+            counters.reclaimed_bytes.load(Ordering::Relaxed).to_string(),
+        ),
+        ("damaged_places".to_owned(), shared.damage.len().to_string()),
+    ];
+    details.extend(shared.queue.last_error().map(|error| ("background_error".to_owned(), error)));
+    Stats {
+        live_records: Some(shared.keydir.count()),
+        disk_bytes: Some(length),
+        dead_bytes: Some(length.saturating_sub(live)),
+        memory_bytes: Some(keydir_bytes),
+        file_count: Some(files.len() as u64),
+        compaction_count: Some(counters.merges.load(Ordering::Relaxed)),
+        compaction_written_bytes: Some(counters.merge_written_bytes.load(Ordering::Relaxed)),
+        longest_stall_us: None,
+        details,
+    }
+}
+
+/// Runs `use_scratch` with memory that the thread uses again. It is taken out meanwhile, so that a
+/// value's reader may itself read.
+fn with_scratch<T>(use_scratch: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    thread_local! {
+        static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    let mut scratch = SCRATCH.take();
+    let result = use_scratch(&mut scratch);
+    if scratch.capacity() <= KEEP_SCRATCH_BYTES {
+        SCRATCH.set(scratch);
+    }
+    result
+}

@@ -39,7 +39,6 @@ impl Golden {
     }
 
     /// A file of the copy.
-    #[expect(dead_code, reason = "for the engines' suites")]
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory().join(name)
     }

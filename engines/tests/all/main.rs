@@ -1,6 +1,7 @@
 //! The integration tests of the crate, in one binary.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod bitcask_golden;
 mod conformance;
 mod crash;
 mod golden;

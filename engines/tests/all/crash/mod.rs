@@ -2,6 +2,7 @@
 //! mutating calls and under each model of what a crash takes away, the engine is opened on what is
 //! left, and an oracle says whether what it finds is what may be found.
 
+mod bitcask;
 mod faults;
 mod oracle;
 mod toy;

@@ -1,0 +1,248 @@
+//! The data files as readers see them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+
+use super::keydir::Location;
+use super::names::FileId;
+use super::record::{HEADER_BYTES, Header, Record};
+use crate::fs::ReadFile;
+use crate::{Error, Result};
+
+/// A data file, open for reading.
+#[derive(Debug)]
+pub(super) struct DataFile {
+    pub(super) id: FileId,
+    pub(super) path: PathBuf,
+    pub(super) reader: Arc<dyn ReadFile>,
+    pub(super) usage: Arc<Usage>,
+    /// What the active file holds that the operating system does not have yet.
+    pub(super) tail: Option<Arc<Tail>>,
+}
+
+impl DataFile {
+    /// The same file, read through another handle.
+    pub(super) fn with_reader(&self, reader: Arc<dyn ReadFile>, tail: Option<Arc<Tail>>) -> Self {
+        Self { id: self.id, path: self.path.clone(), reader, usage: self.usage.clone(), tail }
+    }
+
+    /// Reads and checks the record of `key` at `location`.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] if the record there is damaged or another key's.
+    pub(super) fn read<'a>(
+        &'a self,
+        location: Location,
+        key: &[u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<Record<'a>> {
+        let record = self.read_any(location, scratch)?;
+        if record.key == key { Ok(record) } else { Err(self.damage(location.offset, OTHER_KEY)) }
+    }
+
+    /// Reads and checks the record at `location`, whatever its key.
+    pub(super) fn read_any<'a>(
+        &'a self,
+        location: Location,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<Record<'a>> {
+        let size = usize::try_from(location.size).unwrap_or(usize::MAX);
+        let buffered =
+            self.tail.as_ref().is_some_and(|tail| tail.read(location.offset, size, scratch));
+        let bytes = if buffered {
+            scratch.as_slice()
+        } else {
+            self.reader.read_at(location.offset, size, scratch)?
+        };
+        Record::decode(bytes).map_err(|problem| self.damage(location.offset, problem))
+    }
+
+    /// The records from the first to the last.
+    pub(super) fn records(&self, length: u64) -> Records<'_> {
+        Records { file: self, offset: 0, length, scratch: Vec::new() }
+    }
+
+    pub(super) fn damage(&self, offset: u64, problem: &str) -> Error {
+        Error::corruption(&self.path, offset, problem)
+    }
+}
+
+const OTHER_KEY: &str = "the record of another key lies here";
+
+/// What a data file holds. Counters change together with the keydir, under the writer's lock or by
+/// a merge for the records it moves.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    /// Bytes of whole records, or of damage between them.
+    pub(super) length: AtomicU64,
+    pub(super) live_bytes: AtomicU64,
+    pub(super) live_records: AtomicU64,
+    pub(super) tombstone_bytes: AtomicU64,
+    /// Damage was found: no hint file may vouch for it, and no background merge touches it.
+    pub(super) damaged: AtomicBool,
+}
+
+impl Usage {
+    pub(super) fn length(&self) -> u64 {
+        self.length.load(Ordering::Acquire)
+    }
+
+    pub(super) fn live_bytes(&self) -> u64 {
+        self.live_bytes.load(Ordering::Acquire)
+    }
+
+    pub(super) fn tombstone_bytes(&self) -> u64 {
+        self.tombstone_bytes.load(Ordering::Acquire)
+    }
+
+    pub(super) fn dead_bytes(&self) -> u64 {
+        self.length().saturating_sub(self.live_bytes())
+    }
+
+    pub(super) fn add_live(&self, size: u32) {
+        self.live_bytes.fetch_add(size.into(), Ordering::AcqRel);
+        self.live_records.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn remove_live(&self, size: u32) {
+        self.live_bytes.fetch_sub(size.into(), Ordering::AcqRel);
+        self.live_records.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn add_tombstone(&self, size: u64) {
+        self.tombstone_bytes.fetch_add(size, Ordering::AcqRel);
+    }
+
+    pub(super) fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Acquire)
+    }
+}
+
+/// The end of the active file at level `buffered`, in memory. Its lock is never held for writing
+/// across I/O.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    pub(super) buffer: RwLock<TailBuffer>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct TailBuffer {
+    /// Where in the file the bytes belong.
+    pub(super) start: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Tail {
+    /// Copies a record out, if it still lies here.
+    fn read(&self, offset: u64, size: usize, scratch: &mut Vec<u8>) -> bool {
+        let buffer = self.buffer.read();
+        let Some(start) = offset.checked_sub(buffer.start) else { return false };
+        let found = usize::try_from(start)
+            .ok()
+            .and_then(|start| buffer.bytes.get(start..start.checked_add(size)?));
+        let Some(bytes) = found else { return false };
+        scratch.clear();
+        scratch.extend_from_slice(bytes);
+        true
+    }
+}
+
+/// Reads a data file from front to back.
+#[derive(Debug)]
+pub(super) struct Records<'a> {
+    file: &'a DataFile,
+    offset: u64,
+    length: u64,
+    scratch: Vec<u8>,
+}
+
+/// What comes next in a data file.
+#[derive(Debug)]
+pub(super) enum Next<'a> {
+    /// A record whose checksum is right.
+    Record { offset: u64, header: Header, record: Record<'a> },
+    /// A record whose checksum is wrong, passed over by the sizes in its header.
+    Damage { offset: u64, problem: &'static str },
+    /// Something that is not a whole record, with nothing readable behind it.
+    Torn { offset: u64, problem: &'static str },
+    /// The end of the file.
+    End,
+}
+
+impl Records<'_> {
+    /// The next record.
+    ///
+    /// After damage reading goes on where the header says that the next record starts, never at
+    /// something that looks like a record further on: a value may hold such bytes.
+    pub(super) fn next(&mut self) -> Result<Next<'_>> {
+        let (offset, left) = (self.offset, self.length - self.offset);
+        if left == 0 {
+            return Ok(Next::End);
+        }
+        if left < HEADER_BYTES as u64 {
+            return Ok(Next::Torn { offset, problem: "a header that is cut short" });
+        }
+        let header = self.file.reader.read_at(offset, HEADER_BYTES, &mut self.scratch)?;
+        let Some(header) = Header::parse(header) else { return Ok(Next::End) };
+        let size = header.record_bytes();
+        if size > left {
+            return Ok(Next::Torn { offset, problem: "a record that reaches past the end" });
+        }
+        let blank = Header { crc: 0, timestamp: 0, key_size: 0, value_size: 0 };
+        if header == blank {
+            return Ok(Next::Torn { offset, problem: "zeros in place of a record" });
+        }
+        self.offset += size;
+        let Some(size) = u32::try_from(size).ok().and_then(|size| usize::try_from(size).ok())
+        else {
+            return Ok(Next::Damage { offset, problem: "a record of 4 GiB or more" });
+        };
+        let bytes = self.file.reader.read_at(offset, size, &mut self.scratch)?;
+        Ok(match Record::decode(bytes) {
+            Ok(record) => Next::Record { offset, header, record },
+            Err(problem) => Next::Damage { offset, problem },
+        })
+    }
+}
+
+/// The files that reads go to, by ascending id. A set never changes: a reader that holds one finds
+/// its files as they were, whatever is merged meanwhile.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileSet {
+    files: Vec<Arc<DataFile>>,
+}
+
+impl FileSet {
+    pub(super) fn get(&self, id: FileId) -> Option<&Arc<DataFile>> {
+        self.position(id).ok().map(|at| &self.files[at])
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<DataFile>> {
+        self.files.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Adds a file, in place of the one with its id.
+    pub(super) fn insert(&mut self, file: Arc<DataFile>) {
+        match self.position(file.id) {
+            Ok(at) => self.files[at] = file,
+            Err(at) => self.files.insert(at, file),
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: FileId) {
+        if let Ok(at) = self.position(id) {
+            self.files.remove(at);
+        }
+    }
+
+    fn position(&self, id: FileId) -> std::result::Result<usize, usize> {
+        self.files.binary_search_by_key(&id, |file| file.id)
+    }
+}

@@ -1,0 +1,227 @@
+//! The keydir: every live key in memory, and where its newest record lies.
+//!
+//! Keys are spread over shards, each behind a lock of its own that is held for a look-up or a
+//! change in memory only, never across I/O: readers do not wait for the writer's disk.
+
+mod location;
+mod shard;
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use parking_lot::RwLock;
+
+use crate::Result;
+use shard::Shard;
+
+pub(super) use location::Location;
+
+/// Few enough that an empty keydir is small, enough that a shard of a keydir with many millions of
+/// entries grows within a millisecond.
+const SHARD_COUNT: usize = 256;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Keydir {
+    shards: Box<[RwLock<Shard>]>,
+    /// Seeded at random, so that nobody can choose keys that collide.
+    hasher: RandomState,
+}
+
+impl Keydir {
+    pub(super) fn new() -> Self {
+        let shards = (0..SHARD_COUNT).map(|_| RwLock::new(Shard::new())).collect();
+        Self { shards, hasher: RandomState::default() }
+    }
+
+    /// Where `key` lies.
+    pub(super) fn get(&self, key: &[u8]) -> Option<Location> {
+        let (hash, shard) = self.shard(key);
+        shard.read().get(hash, key)
+    }
+
+    /// Sets where `key` lies and returns where it lay.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if the keydir is full.
+    pub(super) fn insert(&self, key: &[u8], location: Location) -> Result<Option<Location>> {
+        let (hash, shard) = self.shard(key);
+        shard.write().insert(&self.hasher, hash, key, location, |_| true)
+    }
+
+    /// Sets where `key` lies if it did not lie in a newer place: files may be loaded in any order.
+    pub(super) fn insert_if_newer(&self, key: &[u8], location: Location) -> Result<()> {
+        let (hash, shard) = self.shard(key);
+        shard.write().insert(&self.hasher, hash, key, location, |old| old < location).map(drop)
+    }
+
+    /// Moves `key` if it still lies at `from`; says whether it did.
+    pub(super) fn relocate(&self, key: &[u8], from: Location, to: Location) -> Result<bool> {
+        let (hash, shard) = self.shard(key);
+        let mut shard = shard.write();
+        if shard.get(hash, key) != Some(from) {
+            return Ok(false);
+        }
+        shard.insert(&self.hasher, hash, key, to, |_| true).map(|_| true)
+    }
+
+    /// Removes `key` and returns where it lay.
+    pub(super) fn remove(&self, key: &[u8]) -> Option<Location> {
+        let (hash, shard) = self.shard(key);
+        shard.write().remove(&self.hasher, hash, key)
+    }
+
+    /// Removes the tombstones that loading left.
+    pub(super) fn drop_tombstones(&self) {
+        for shard in &self.shards {
+            shard.write().retain(&self.hasher, |location| !location.is_tombstone());
+        }
+    }
+
+    /// Visits every key and where it lies, one shard after the other.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(&[u8], Location)) {
+        for shard in &self.shards {
+            for (key, location) in shard.read().iter() {
+                visit(key, location);
+            }
+        }
+    }
+
+    /// The number of keys.
+    pub(super) fn count(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.read().count() as u64).sum()
+    }
+
+    /// The bytes allocated for all of it.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let shards: usize = self.shards.iter().map(|shard| shard.read().memory_bytes()).sum();
+        (shards + size_of_val(&*self.shards)) as u64
+    }
+
+    /// The top bits of the hash choose the shard; the shard uses the others.
+    fn shard(&self, key: &[u8]) -> (u64, &RwLock<Shard>) {
+        let hash = self.hasher.hash_one(key);
+        let index = (hash >> 56) as usize;
+        (hash, &self.shards[index])
+    }
+}
+
+const _: () = assert!(SHARD_COUNT == 1 << 8, "the shard is chosen by eight bits");
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(file: u32, offset: u64) -> Location {
+        Location { file, offset, size: 20 }
+    }
+
+    fn entries(keydir: &Keydir) -> BTreeMap<Vec<u8>, Location> {
+        let mut found = BTreeMap::new();
+        keydir.for_each(|key, location| {
+            assert!(found.insert(key.to_vec(), location).is_none());
+        });
+        found
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Insert(u16, Location),
+        Newer(u16, Location),
+        Relocate(u16, Location),
+        Remove(u16),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let location = || {
+            (0..3u32, any::<u64>(), 14..u32::MAX, 0..60).prop_map(|(file, offset, size, shift)| {
+                Location { file: file << (shift / 2), offset: offset >> shift, size }
+            })
+        };
+        let key = || 0..400u16;
+        proptest::collection::vec(
+            prop_oneof![
+                4 => (key(), location()).prop_map(|(key, at)| Step::Insert(key, at)),
+                1 => (key(), location()).prop_map(|(key, at)| Step::Newer(key, at)),
+                1 => (key(), location()).prop_map(|(key, at)| Step::Relocate(key, at)),
+                2 => key().prop_map(Step::Remove),
+            ],
+            0..3_000,
+        )
+    }
+
+    /// Keys of many lengths, the empty one too, in few shards so that collisions abound.
+    fn key(number: u16) -> Vec<u8> {
+        number.to_be_bytes().repeat(usize::from(number) % 70)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn the_keydir_is_a_map(steps in steps()) {
+            let keydir = Keydir::new();
+            let mut model = BTreeMap::new();
+            for step in steps {
+                match step {
+                    Step::Insert(number, to) => {
+                        let old = keydir.insert(&key(number), to).unwrap();
+                        prop_assert_eq!(old, model.insert(key(number), to));
+                    }
+                    Step::Newer(number, to) => {
+                        keydir.insert_if_newer(&key(number), to).unwrap();
+                        let at = model.entry(key(number)).or_insert(to);
+                        *at = (*at).max(to);
+                    }
+                    Step::Relocate(number, to) => {
+                        let from = model.get(&key(number)).copied().unwrap_or(at(9, 9));
+                        let moved = keydir.relocate(&key(number), from, to).unwrap();
+                        prop_assert_eq!(moved, model.contains_key(&key(number)));
+                        prop_assert!(!keydir.relocate(&key(number), at(77, 7), to).unwrap());
+                        if moved {
+                            model.insert(key(number), to);
+                        }
+                    }
+                    Step::Remove(number) => {
+                        prop_assert_eq!(keydir.remove(&key(number)), model.remove(&key(number)));
+                    }
+                }
+            }
+            prop_assert_eq!(keydir.count(), model.len() as u64);
+            for (key, location) in &model {
+                prop_assert_eq!(keydir.get(key), Some(*location));
+            }
+            prop_assert_eq!(entries(&keydir), model);
+        }
+    }
+
+    #[test]
+    fn tombstones_are_dropped_after_loading() {
+        let keydir = Keydir::new();
+        let tombstone = |file| Location { file, offset: 0, size: 0 };
+        keydir.insert_if_newer(b"a", tombstone(2)).unwrap();
+        keydir.insert_if_newer(b"a", at(1, 0)).unwrap();
+        keydir.insert_if_newer(b"b", tombstone(2)).unwrap();
+        keydir.insert_if_newer(b"b", at(3, 0)).unwrap();
+        keydir.drop_tombstones();
+        assert_eq!(entries(&keydir), BTreeMap::from([(b"b".to_vec(), at(3, 0))]));
+    }
+
+    /// Everything allocated is counted: slots, arena, growth ahead, the shards themselves.
+    #[test]
+    fn an_entry_with_a_key_of_32_bytes_takes_at_most_48_bytes() {
+        let keydir = Keydir::new();
+        for number in 0..1_000_000u64 {
+            let key = format!("{number:032x}");
+            let offset = number * 2_702 % (256 << 20);
+            let file = u32::try_from(number / 99_346).unwrap();
+            let location = Location { file, offset, size: 2_702 };
+            keydir.insert(key.as_bytes(), location).unwrap();
+        }
+        let bytes_an_entry = keydir.memory_bytes() as f64 / 1_000_000.0;
+        assert!(bytes_an_entry <= 48.0, "{bytes_an_entry}");
+    }
+}

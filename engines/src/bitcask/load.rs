@@ -1,0 +1,300 @@
+//! Opening: which files there are, what they hold, and what a crash left.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use super::data_file::{DataFile, FileSet, Next};
+use super::hint::{Hint, Hints};
+use super::keydir::{Keydir, Location};
+use super::names::{self, FileId, Name};
+use super::record::HEADER_BYTES;
+use super::shared::usage_of_length;
+use super::tombstone;
+use crate::fs::{Access, Entry, FileSystem, WriteFile};
+use crate::{Error, Result};
+
+/// Bytes in a data file that are no record: they were passed over, and are left as they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The data file.
+    pub file: PathBuf,
+    /// Where in the file.
+    pub offset: u64,
+    /// What is wrong there.
+    pub problem: &'static str,
+}
+
+/// Execute for others: Basho's Bitcask has merged the file and will delete it.
+const PENDING_DELETE: u32 = 0o001;
+/// The same as older versions said it: setuid.
+const PENDING_DELETE_OLD: u32 = 0o4000;
+
+/// What opening found.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) keydir: Keydir,
+    pub(super) files: FileSet,
+    pub(super) next_id: u64,
+    /// Files that may not have reached the disk.
+    pub(super) unsynced: Vec<(FileId, Arc<dyn WriteFile>)>,
+    /// Files without a usable hint file.
+    pub(super) unhinted: Vec<FileId>,
+    pub(super) damage: Vec<Damage>,
+}
+
+/// Loads a directory whose write lock is held, clearing away what a crash left half done.
+pub(super) fn load(fs: &dyn FileSystem, directory: &Path, lock: &Path) -> Result<Loaded> {
+    let listing = Listing::read(fs, directory, lock)?;
+    listing.clear_leftovers(fs, directory)?;
+    let keydir = Keydir::new();
+    let mut read = read_all(fs, directory, &listing.data, &keydir)?;
+    keydir.drop_tombstones();
+
+    let mut unsynced = Vec::new();
+    let newest = read.iter().map(|file| file.data.id).max();
+    for file in &mut read {
+        if file.hinted {
+            continue;
+        }
+        let writable = fs.open_for_write(&file.data.path)?;
+        if Some(file.data.id) == newest {
+            file.cut_tail(fs, writable.as_ref())?;
+        }
+        unsynced.push((file.data.id, writable));
+    }
+    Ok(assemble(keydir, read, unsynced, listing.next_id))
+}
+
+/// Whether the directory holds files of a Bitcask.
+pub(super) fn recognizes(entries: &[Entry]) -> bool {
+    entries
+        .iter()
+        .filter_map(Entry::name)
+        .any(|name| name == names::WRITE_LOCK || matches!(Name::parse(name), Some(Name::Data(_))))
+}
+
+/// The engine's files in the directory.
+#[derive(Debug)]
+struct Listing {
+    /// Data files to load: id and length.
+    data: Vec<(FileId, u64)>,
+    /// Files that mean nothing any more.
+    leftovers: Vec<PathBuf>,
+    next_id: u64,
+}
+
+impl Listing {
+    fn read(fs: &dyn FileSystem, directory: &Path, lock: &Path) -> Result<Self> {
+        // Some file systems give every file every permission. There the marks mean nothing.
+        let marks_mean_something = fs.entry(lock)?.is_none_or(|entry| !is_marked(entry.mode));
+        let (mut data, mut hints, mut leftovers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut next_id = 1;
+        for entry in fs.list(directory)? {
+            let Some(name) = entry.name().and_then(Name::parse) else { continue };
+            if entry.is_directory {
+                continue;
+            }
+            next_id = next_id.max(u64::from(name.id()) + 1);
+            match name {
+                Name::Data(_) if marks_mean_something && is_marked(entry.mode) => {
+                    leftovers.push(entry.path);
+                }
+                Name::Data(_) if entry.length == 0 => leftovers.push(entry.path),
+                Name::Data(id) => data.push((id, entry.length)),
+                Name::Hint(id) => hints.push((id, entry.path)),
+                Name::Temporary(_) => leftovers.push(entry.path),
+            }
+        }
+        data.sort_unstable();
+        let has_data = |id| data.binary_search_by_key(&id, |(id, _)| *id).is_ok();
+        leftovers.extend(hints.into_iter().filter(|(id, _)| !has_data(*id)).map(|(_, path)| path));
+        Ok(Self { data, leftovers, next_id })
+    }
+
+    /// Removes empty and pending-delete data files, hint files without data, unfinished files.
+    fn clear_leftovers(&self, fs: &dyn FileSystem, directory: &Path) -> Result<()> {
+        for path in &self.leftovers {
+            fs.remove(path)?;
+        }
+        if self.leftovers.is_empty() { Ok(()) } else { fs.sync_directory(directory) }
+    }
+}
+
+fn is_marked(mode: u32) -> bool {
+    mode & (PENDING_DELETE | PENDING_DELETE_OLD) != 0
+}
+
+/// A data file whose records are in the keydir.
+#[derive(Debug)]
+struct ReadFile {
+    data: DataFile,
+    hinted: bool,
+    damage: Vec<Damage>,
+    /// Where the last good record ends, if something that is no record follows to the end.
+    good_end: Option<u64>,
+}
+
+/// Reads all files into the keydir, in parallel: which record of a key is the newest is told by
+/// their locations, not by the order of reading.
+fn read_all(
+    fs: &dyn FileSystem,
+    directory: &Path,
+    data: &[(FileId, u64)],
+    keydir: &Keydir,
+) -> Result<Vec<ReadFile>> {
+    let next = AtomicUsize::new(0);
+    let read = Mutex::new(Vec::with_capacity(data.len()));
+    let work = || -> Result<()> {
+        while let Some(&(id, length)) = data.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let file = read_file(fs, directory, id, length, keydir)?;
+            read.lock().push(file);
+        }
+        Ok(())
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(data.len());
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut result = work();
+        for other in others {
+            match other.join() {
+                Ok(others_result) => result = result.and(others_result),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        result
+    })?;
+    let mut read = read.into_inner();
+    read.sort_unstable_by_key(|file| file.data.id);
+    Ok(read)
+}
+
+fn read_file(
+    fs: &dyn FileSystem,
+    directory: &Path,
+    id: FileId,
+    length: u64,
+    keydir: &Keydir,
+) -> Result<ReadFile> {
+    let path = names::data(directory, id);
+    let reader = fs.open(&path, Access::Mapped)?;
+    let data = DataFile { id, path, reader, usage: usage_of_length(length), tail: None };
+    if read_hints(fs, &names::hint(directory, id), &data, keydir)? {
+        return Ok(ReadFile { data, hinted: true, damage: Vec::new(), good_end: None });
+    }
+    let (damage, good_end) = read_records(&data, keydir)?;
+    Ok(ReadFile { data, hinted: false, damage, good_end })
+}
+
+/// Fills the keydir from a hint file. `false`, with nothing done, if there is none that can be
+/// believed: the data file tells everything too.
+fn read_hints(fs: &dyn FileSystem, path: &Path, data: &DataFile, keydir: &Keydir) -> Result<bool> {
+    let mut scratch = Vec::new();
+    let Ok(Some(entry)) = fs.entry(path) else { return Ok(false) };
+    let Ok(length) = usize::try_from(entry.length) else { return Ok(false) };
+    let Ok(file) = fs.open(path, Access::Mapped) else { return Ok(false) };
+    let Ok(content) = file.read_at(0, length, &mut scratch) else { return Ok(false) };
+    let Ok(hints) = Hints::check(content, data.usage.length()) else { return Ok(false) };
+    let mut value = Vec::new();
+    for hint in hints.iter() {
+        let mut location = Location { file: data.id, offset: hint.offset, size: hint.record_bytes };
+        if hint.is_tombstone || is_unmarked_tombstone(data, hint, &mut value) {
+            data.usage.add_tombstone(hint.record_bytes.into());
+            location.size = 0;
+        }
+        keydir.insert_if_newer(hint.key, location)?;
+    }
+    Ok(true)
+}
+
+/// Older versions did not mark tombstones in hint files: whatever has the size of one is looked at.
+fn is_unmarked_tombstone(data: &DataFile, hint: Hint<'_>, scratch: &mut Vec<u8>) -> bool {
+    let before_value = HEADER_BYTES + hint.key.len();
+    let value_bytes = usize::try_from(hint.record_bytes).map_or(0, |size| size - before_value);
+    tombstone::SIZES.contains(&value_bytes)
+        && data
+            .reader
+            .read_at(hint.offset + before_value as u64, value_bytes, scratch)
+            .is_ok_and(tombstone::is_tombstone)
+}
+
+/// Fills the keydir from the records themselves.
+fn read_records(data: &DataFile, keydir: &Keydir) -> Result<(Vec<Damage>, Option<u64>)> {
+    let mut records = data.records(data.usage.length());
+    let (mut damage, mut good_end) = (Vec::new(), Some(0));
+    loop {
+        let (offset, problem, is_last) = match records.next()? {
+            Next::End => break,
+            Next::Damage { offset, problem } => (offset, problem, false),
+            Next::Torn { offset, problem } => (offset, problem, true),
+            Next::Record { offset, header, record } => {
+                // `Records` refuses records of 4 GiB and more.
+                let size = u32::try_from(header.record_bytes()).unwrap_or(u32::MAX);
+                good_end = Some(offset + u64::from(size));
+                let mut location = Location { file: data.id, offset, size };
+                if record.is_tombstone() {
+                    data.usage.add_tombstone(size.into());
+                    location.size = 0;
+                }
+                keydir.insert_if_newer(record.key, location)?;
+                continue;
+            }
+        };
+        damage.push(Damage { file: data.path.clone(), offset, problem });
+        if is_last {
+            break;
+        }
+    }
+    let good_end = good_end.filter(|end| *end < data.usage.length());
+    Ok((damage, good_end))
+}
+
+impl ReadFile {
+    /// Cuts off what a crash left at the end of the file that was written to last, and gives back
+    /// the disk space that was reserved behind it.
+    fn cut_tail(&mut self, fs: &dyn FileSystem, writable: &dyn WriteFile) -> Result<()> {
+        let end = self.good_end.unwrap_or(self.data.usage.length());
+        writable.truncate(end)?;
+        if self.good_end.take().is_some() {
+            // No mapping may reach past the end.
+            self.data.reader = fs.open(&self.data.path, Access::Mapped)?;
+            self.data.usage.length.store(end, Ordering::Release);
+            self.damage.retain(|damage| damage.offset < end);
+        }
+        Ok(())
+    }
+}
+
+fn assemble(
+    keydir: Keydir,
+    read: Vec<ReadFile>,
+    unsynced: Vec<(FileId, Arc<dyn WriteFile>)>,
+    next_id: u64,
+) -> Loaded {
+    let (mut files, mut damage, mut unhinted) = (FileSet::default(), Vec::new(), Vec::new());
+    for file in read {
+        if !file.damage.is_empty() {
+            file.data.usage.damaged.store(true, Ordering::Release);
+        } else if !file.hinted {
+            unhinted.push(file.data.id);
+        }
+        damage.extend(file.damage);
+        files.insert(Arc::new(file.data));
+    }
+    keydir.for_each(|_, location| {
+        if let Some(file) = files.get(location.file) {
+            file.usage.add_live(location.size);
+        }
+    });
+    Loaded { keydir, files, next_id, unsynced, unhinted, damage }
+}
+
+/// What is said of a directory that holds no database.
+pub(super) fn missing(directory: &Path) -> Error {
+    Error::NotADatabase {
+        directory: directory.to_path_buf(),
+        problem: "no Bitcask data file is there, and creating one was not allowed".to_owned(),
+    }
+}

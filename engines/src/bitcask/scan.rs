@@ -1,0 +1,94 @@
+//! Scans and folds: a snapshot of locations, and the files they lead to held open.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::data_file::FileSet;
+use super::keydir::Location;
+use super::shared::Shared;
+use crate::engine::Visitor;
+use crate::{Direction, Error, KeyRange, Result};
+
+/// The keys in `range` at one moment, and where they lie.
+///
+/// The writer waits while the keydir is walked through; readers do not. Each key takes its own
+/// length and 32 bytes for as long as the scan runs.
+pub(super) struct Snapshot {
+    files: Arc<FileSet>,
+    /// The keys one after the other.
+    keys: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    key_start: usize,
+    key_length: u16,
+    location: Location,
+}
+
+impl Snapshot {
+    pub(super) fn take(shared: &Shared, range: KeyRange<'_>) -> Self {
+        let (mut keys, mut entries) = (Vec::new(), Vec::new());
+        let files = pin(shared, |key, location| {
+            if range.contains(key) {
+                let key_length = u16::try_from(key.len()).unwrap_or(u16::MAX);
+                entries.push(Entry { key_start: keys.len(), key_length, location });
+                keys.extend_from_slice(key);
+            }
+        });
+        Self { files, keys, entries }
+    }
+
+    /// Visits the records in the order of their keys.
+    pub(super) fn visit(mut self, direction: Direction, visit: &mut Visitor<'_>) -> Result<()> {
+        let keys = &self.keys;
+        let key =
+            |entry: &Entry| &keys[entry.key_start..entry.key_start + usize::from(entry.key_length)];
+        match direction {
+            Direction::Forward => self.entries.sort_unstable_by(|a, b| key(a).cmp(key(b))),
+            Direction::Backward => self.entries.sort_unstable_by(|a, b| key(b).cmp(key(a))),
+        }
+        let mut scratch = Vec::new();
+        for entry in &self.entries {
+            let file = self.files.get(entry.location.file).ok_or_else(file_is_gone)?;
+            let record = file.read(entry.location, key(entry), &mut scratch)?;
+            if visit(record.key, record.value) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Visits every live record in the order of the files, which reads them from front to back. Each
+/// key takes 16 bytes.
+pub(super) fn fold(shared: &Shared, visit: &mut Visitor<'_>) -> Result<()> {
+    let mut locations = Vec::new();
+    let files = pin(shared, |_, location| locations.push(location));
+    locations.sort_unstable();
+    let mut scratch = Vec::new();
+    for location in locations {
+        let file = files.get(location.file).ok_or_else(file_is_gone)?;
+        let record = file.read_any(location, &mut scratch)?;
+        if visit(record.key, record.value) == ControlFlow::Break(()) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Walks through the keydir as it is at one moment, and returns the files of that moment.
+///
+/// Merges may move records meanwhile, from one of these files to another: neither leaves the set
+/// before `pinning` is released.
+fn pin(shared: &Shared, visit: impl FnMut(&[u8], Location)) -> Arc<FileSet> {
+    let _nothing_leaves = shared.pinning.read();
+    let _nothing_is_written = shared.writer.lock();
+    shared.keydir.for_each(visit);
+    shared.files.load_full()
+}
+
+/// Cannot happen while `pin` is right.
+fn file_is_gone() -> Error {
+    Error::InvalidArgument("a data file left the set during a scan".to_owned())
+}

@@ -1,0 +1,209 @@
+//! Puts, deletions and batches: records appended, then the keydir changed, both under the writer's
+//! lock, so that memory and disk agree on the order.
+
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::keydir::Location;
+use super::names::FileId;
+use super::record::Header;
+use super::shared::Shared;
+use super::tombstone;
+use super::writer::{Buffers, Writer};
+use crate::{Batch, Operation, Result};
+
+/// Records up to this size are put together in memory and written as one piece; of larger ones the
+/// parts are written from where they are.
+const GATHER_BYTES: u64 = 32 << 10;
+
+impl Shared {
+    pub(super) fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        tombstone::check_value(value)?;
+        // The checksum is computed before the lock is taken.
+        let header = Header::new(now(), key, value)?;
+        let mut writer = self.lock_writer()?;
+        let location = self.append(&mut writer, header, key, value)?;
+        self.point_at(key, location)?;
+        let sequence = writer.sequence;
+        drop(writer);
+        self.acknowledge(sequence)
+    }
+
+    pub(super) fn delete(&self, key: &[u8]) -> Result<()> {
+        let mut writer = self.lock_writer()?;
+        if let Some(location) = self.keydir.get(key) {
+            let value = tombstone::v2(location.file);
+            let header = Header::new(now(), key, &value)?;
+            let tombstone = self.append(&mut writer, header, key, &value)?;
+            self.forget(key, tombstone);
+        }
+        // If the key was not there, its deletion by another thread may still have to be synced.
+        let sequence = writer.sequence;
+        drop(writer);
+        self.acknowledge(sequence)
+    }
+
+    pub(super) fn write_batch(&self, batch: &Batch) -> Result<()> {
+        let at_most_bytes = check_batch(batch)?;
+        let mut writer = self.lock_writer()?;
+        let mut buffers = std::mem::take(&mut writer.buffers);
+        let home = writer.file_for(self, at_most_bytes);
+        let written = self.encode(batch, home, &mut buffers).and_then(|()| {
+            if buffers.records.is_empty() {
+                return Ok(());
+            }
+            let (file, offset) = writer.append(self, &[&buffers.records])?;
+            self.apply(batch, file, offset, &buffers.sizes)
+        });
+        writer.buffers = buffers;
+        writer.trim_buffers();
+        written?;
+        let sequence = writer.sequence;
+        drop(writer);
+        self.acknowledge(sequence)
+    }
+
+    /// Appends one record.
+    fn append(
+        &self,
+        writer: &mut Writer,
+        header: Header,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Location> {
+        let head = header.to_bytes();
+        let (file, offset) = if header.record_bytes() > GATHER_BYTES {
+            writer.append(self, &[&head, key, value])?
+        } else {
+            let mut record = std::mem::take(&mut writer.buffers.records);
+            record.clear();
+            for part in [&head, key, value] {
+                record.extend_from_slice(part);
+            }
+            let appended = writer.append(self, &[&record]);
+            writer.buffers.records = record;
+            appended?
+        };
+        Ok(Location { file, offset, size: record_size(header) })
+    }
+
+    /// Puts the records of a batch one after the other. The deletion of a key that is not there
+    /// gets none.
+    fn encode(&self, batch: &Batch, home: u64, buffers: &mut Buffers) -> Result<()> {
+        let timestamp = now();
+        let home = FileId::try_from(home).unwrap_or(FileId::MAX);
+        let mut touched = Touched::default();
+        buffers.records.clear();
+        buffers.sizes.clear();
+        for (index, operation) in batch.iter().enumerate() {
+            let key = operation.key();
+            let tombstone;
+            let value = match operation {
+                Operation::Put { value, .. } => {
+                    touched.put(key);
+                    value
+                }
+                Operation::Delete { .. } => {
+                    let held_in = match touched.delete(batch, index, key) {
+                        Some(put_before) => put_before.then_some(home),
+                        None => self.keydir.get(key).map(|location| location.file),
+                    };
+                    let Some(held_in) = held_in else {
+                        buffers.sizes.push(0);
+                        continue;
+                    };
+                    tombstone = tombstone::v2(held_in);
+                    &tombstone
+                }
+            };
+            let header = Header::new(timestamp, key, value)?;
+            for part in [&header.to_bytes(), key, value] {
+                buffers.records.extend_from_slice(part);
+            }
+            buffers.sizes.push(record_size(header));
+        }
+        Ok(())
+    }
+
+    /// Points the keydir at the records of a batch, which start at `offset`.
+    fn apply(&self, batch: &Batch, file: FileId, mut offset: u64, sizes: &[u32]) -> Result<()> {
+        for (operation, &size) in batch.iter().zip(sizes) {
+            let location = Location { file, offset, size };
+            match operation {
+                Operation::Put { key, .. } => self.point_at(key, location)?,
+                Operation::Delete { key } if size > 0 => self.forget(key, location),
+                Operation::Delete { .. } => {}
+            }
+            offset += u64::from(size);
+        }
+        Ok(())
+    }
+
+    /// The record at `location` is the newest of `key`.
+    fn point_at(&self, key: &[u8], location: Location) -> Result<()> {
+        let old = self.keydir.insert(key, location)?;
+        if let Some(file) = self.files.load().get(location.file) {
+            file.usage.add_live(location.size);
+        }
+        if let Some(old) = old {
+            self.bury(old);
+        }
+        Ok(())
+    }
+
+    /// The record at `tombstone` deletes `key`.
+    fn forget(&self, key: &[u8], tombstone: Location) {
+        if let Some(file) = self.files.load().get(tombstone.file) {
+            file.usage.add_tombstone(tombstone.size.into());
+        }
+        if let Some(old) = self.keydir.remove(key) {
+            self.bury(old);
+        }
+    }
+}
+
+/// What the operations of a batch so far did to which key. Kept only from the first deletion on.
+#[derive(Default)]
+struct Touched<'a>(Option<HashMap<&'a [u8], bool>>);
+
+impl<'a> Touched<'a> {
+    fn put(&mut self, key: &'a [u8]) {
+        if let Some(touched) = &mut self.0 {
+            touched.insert(key, true);
+        }
+    }
+
+    /// The operation at `index` deletes `key`: whether an earlier one left it there or not.
+    fn delete(&mut self, batch: &'a Batch, index: usize, key: &'a [u8]) -> Option<bool> {
+        let puts_so_far = || batch.iter().take(index).map(|put| (put.key(), true)).collect();
+        self.0.get_or_insert_with(puts_so_far).insert(key, false)
+    }
+}
+
+/// Refuses a batch of which some operation would be refused; returns the most bytes that its
+/// records can take.
+fn check_batch(batch: &Batch) -> Result<u64> {
+    let mut bytes = 0;
+    for operation in batch.iter() {
+        let (key, value) = match operation {
+            Operation::Put { key, value } => {
+                tombstone::check_value(value)?;
+                (key, value)
+            }
+            Operation::Delete { key } => (key, &tombstone::v2(0)[..]),
+        };
+        bytes += Header::without_crc(0, key, value)?.record_bytes();
+    }
+    Ok(bytes)
+}
+
+/// `Header::new` keeps records below 4 GiB.
+fn record_size(header: Header) -> u32 {
+    u32::try_from(header.record_bytes()).unwrap_or(u32::MAX)
+}
+
+/// Seconds since 1970, as the format wants them: 32 bits, unsigned.
+fn now() -> u32 {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    u32::try_from(seconds).unwrap_or(u32::MAX)
+}
