@@ -1,7 +1,7 @@
 //! From a directory to what was in it.
 //!
 //! 1. Look what is there, without touching anything: another engine's data, or data whose CURRENT
-//!    is missing, is refused.
+//!    is missing, is refused; what a crash left of a database in the making is no data.
 //! 2. CURRENT names the manifest, the manifest tells tables, logs and counters.
 //! 3. Logs that are still needed are replayed, oldest first, into memtables and from there into
 //!    level-0 tables. No log is ever appended to again: where a torn record ends is not certain.
@@ -36,6 +36,8 @@ pub(crate) struct Inventory {
     files: HashMap<FileKind, u64>,
     /// Something only RocksDB leaves.
     rocksdb: Option<String>,
+    /// A crash stopped the making of a database before CURRENT was there: nothing is in it.
+    is_unborn: bool,
 }
 
 impl Inventory {
@@ -54,7 +56,21 @@ impl Inventory {
                 inventory.files.insert(kind, entry.length);
             }
         }
+        inventory.is_unborn = inventory.is_unborn(fs, directory);
         Ok(inventory)
+    }
+
+    /// Whether no table is there nor a byte in a log, nor does a manifest tell of a table. In doubt
+    /// there was data.
+    fn is_unborn(&self, fs: &dyn FileSystem, directory: &Path) -> bool {
+        !self.has_current()
+            && self.data().all(|kind| match kind {
+                FileKind::Log(_) => self.files.get(&kind) == Some(&0),
+                FileKind::Manifest(_) => {
+                    tells_of_no_table(fs, &directory.join(kind.to_string())).unwrap_or(false)
+                }
+                _ => false,
+            })
     }
 
     pub(crate) fn has_current(&self) -> bool {
@@ -80,7 +96,7 @@ impl Inventory {
         if self.has_current() {
             return Ok(());
         }
-        let problem = match self.data().next() {
+        let problem = match self.data().next().filter(|_| !self.is_unborn) {
             Some(file) => format!(
                 "{file} is there, but CURRENT, which names the manifest, is missing; creating a \
                  database here would destroy the data: restore CURRENT or repair the directory"
@@ -131,6 +147,19 @@ impl Inventory {
         };
         self.files.keys().copied().filter(is_superfluous).collect()
     }
+}
+
+fn tells_of_no_table(fs: &dyn FileSystem, manifest: &Path) -> Result<bool> {
+    let file = fs.open(manifest, Access::Positioned)?;
+    let mut reader = LogReader::new(file, manifest, OnCorruption::Fail)?;
+    while let Some(record) = reader.next()? {
+        let edit = VersionEdit::decode(record.bytes)
+            .map_err(|malformed| malformed.in_file(manifest, record.offset))?;
+        if !edit.new_files.is_empty() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// What was found.

@@ -24,7 +24,7 @@ use super::table_cache::TableCache;
 use super::view::{CurrentView, View};
 use super::write::Writers;
 use crate::engine::Visitor;
-use crate::fs::{Access, FileSystem, LockGuard, RealFs};
+use crate::fs::{Access, FileSystem, LockGuard, RealFs, create_directory_durably};
 use crate::registry::{Kind, Registration};
 use crate::{
     Batch, Capabilities, Description, Direction, Durability, Engine, Error, KeyRange, Result, Stats,
@@ -230,9 +230,7 @@ fn lock(home: &Home) -> Result<(Box<dyn LockGuard>, Inventory)> {
     // What is to be refused is refused before even a lock file is made.
     Inventory::take(fs, directory)?.check(directory, home.options.create)?;
     if fs.entry(directory)?.is_none() {
-        fs.create_directory(directory)?;
-        let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
-        fs.sync_directory(parent.unwrap_or(Path::new(".")))?;
+        create_directory_durably(fs, directory)?;
     }
     let lock = fs.lock(&home.path(FileKind::Lock))?.ok_or_else(|| Error::Locked {
         directory: directory.clone(),

@@ -4,17 +4,18 @@
 
 mod bitcask;
 mod faults;
+mod lsm;
 mod oracle;
 mod toy;
 mod workload;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use engines::Engine;
-use engines::fs::sim::{CrashModel, SimFs};
+use engines::fs::sim::{Call, CrashModel, SimFs};
 
 use oracle::{Law, Oracle, State};
 use workload::{Recording, Shape, Subject, record};
@@ -34,6 +35,8 @@ pub(crate) struct Report {
     crashes: usize,
     /// Disks that the engine was opened on.
     images: usize,
+    /// The kinds of calls that the workload made, as `create .log`.
+    calls: BTreeSet<String>,
     finding_count: usize,
     /// The first few.
     findings: Vec<String>,
@@ -50,9 +53,18 @@ impl Report {
     fn add(&mut self, other: Self) {
         self.crashes += other.crashes;
         self.images += other.images;
+        self.calls.extend(other.calls);
         self.finding_count += other.finding_count;
         self.findings.extend(other.findings);
         self.findings.truncate(SHOWN_FINDINGS);
+    }
+
+    /// A workload that did not come to these calls shows nothing.
+    #[track_caller]
+    fn assert_reached(&self, calls: &[&str]) {
+        for call in calls {
+            assert!(self.calls.contains(*call), "no call was {call:?}: {:?}", self.calls);
+        }
     }
 
     #[track_caller]
@@ -62,9 +74,19 @@ impl Report {
     }
 }
 
+/// What was called on what sort of file.
+fn kind_of(call: &Call) -> String {
+    let text = format!("{call:?}");
+    let mut words = text.split(' ');
+    let (name, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let file = path.rsplit('/').next().unwrap_or_default();
+    let sort: String = file.chars().filter(|letter| !letter.is_ascii_digit()).collect();
+    format!("{name} {sort}")
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { crashes, images, finding_count, findings } = self;
+        let Self { crashes, images, finding_count, findings, .. } = self;
         write!(f, "{crashes} crashes, {images} images opened, {finding_count} findings")?;
         findings.iter().try_for_each(|finding| write!(f, "\n  {finding}"))
     }
@@ -79,6 +101,7 @@ fn crash_everywhere(subject: Subject<'_>, shape: Shape) -> Report {
         report.find(format!("{} seed {}: without a crash: {error}", subject.name, shape.seed));
     }
     check_live(&recording, &mut report);
+    report.calls.extend(recording.trace.calls().iter().map(kind_of));
     let seed = shape.seed;
     let models = [
         CrashModel::KeepAll,
@@ -269,8 +292,14 @@ fn guarded<T>(act: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     })
 }
 
-/// As many seeds as fit a normal run.
+/// As many seeds as fit a normal run, times `ENGINELAB_CRASH_SEEDS`.
 fn seeds(count: u64) -> std::ops::Range<u64> {
-    // Debug builds are several times slower: one seed shows overflow as well as many.
-    if cfg!(debug_assertions) { 0..count.div_ceil(8) } else { 0..count }
+    let times = std::env::var("ENGINELAB_CRASH_SEEDS").ok();
+    let times: u64 = times.map_or(1, |times| times.parse().expect("a number of seeds"));
+    0..count * times
+}
+
+/// Debug builds are several times slower, and are there to show overflow: they do less.
+fn scaled(steps: usize) -> usize {
+    if cfg!(debug_assertions) { steps / 4 } else { steps }
 }
