@@ -89,15 +89,31 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.array(what)?))
     }
 
+    #[inline]
     pub(crate) fn varint32(&mut self, what: &str) -> Result<u32, Malformed> {
-        let start = self.at;
-        let number = self.varint(MAX_VARINT32_BYTES, what)?;
-        u32::try_from(number)
-            .map_err(|_| Malformed::new(start, format!("{what} does not fit 32 bits")))
+        // Most are short: this is the inner loop of every search in a block.
+        match self.bytes.get(self.at..) {
+            Some([first @ 0..0x80, ..]) => {
+                self.at += 1;
+                Ok(u32::from(*first))
+            }
+            Some([first, second @ 0..0x80, ..]) => {
+                self.at += 2;
+                Ok(u32::from(first & 0x7f) | u32::from(*second) << 7)
+            }
+            _ => self.long_varint32(what),
+        }
     }
 
     pub(crate) fn varint64(&mut self, what: &str) -> Result<u64, Malformed> {
         self.varint(MAX_VARINT64_BYTES, what)
+    }
+
+    fn long_varint32(&mut self, what: &str) -> Result<u32, Malformed> {
+        let start = self.at;
+        let number = self.varint(MAX_VARINT32_BYTES, what)?;
+        u32::try_from(number)
+            .map_err(|_| Malformed::new(start, format!("{what} does not fit 32 bits")))
     }
 
     /// A varint32 length and that many bytes.

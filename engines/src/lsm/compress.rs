@@ -27,7 +27,11 @@ const RAW_DEFLATE: u8 = 4;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Compresses blocks one after the other, with the same working memory.
-pub(crate) struct Compressor(Method);
+pub(crate) struct Compressor {
+    method: Method,
+    /// Where a block is compressed to: it only grows, so that it is not cleared for each block.
+    scratch: Vec<u8>,
+}
 
 enum Method {
     None,
@@ -40,7 +44,7 @@ impl Compressor {
     /// # Errors
     /// [`Error::Unsupported`] if this build has no such compression.
     pub(crate) fn new(compression: Compression) -> crate::Result<Self> {
-        Ok(Self(match compression {
+        let method = match compression {
             Compression::None => Method::None,
             Compression::Snappy => Method::Snappy(Box::new(snap::raw::Encoder::new())),
             #[cfg(feature = "zstd")]
@@ -52,40 +56,45 @@ impl Compressor {
             }
             #[cfg(not(feature = "zstd"))]
             Compression::Zstd(_) => return Err(missing_feature("zstd")),
-        }))
+        };
+        Ok(Self { method, scratch: Vec::new() })
     }
 
     /// Appends `block` to `out`, compressed if that saves more than an eighth.
     pub(crate) fn append(&mut self, block: &[u8], out: &mut Vec<u8>) -> BlockType {
-        let start = out.len();
-        let compressed = match &mut self.0 {
+        let compressed = match &mut self.method {
             Method::None => None,
             Method::Snappy(encoder) => {
                 // 0 for what is too long for the format.
                 let bound = snap::raw::max_compress_len(block.len());
-                out.resize(start + bound, 0);
-                let length = encoder.compress(block, &mut out[start..]).ok();
+                grow(&mut self.scratch, bound);
+                let length = encoder.compress(block, &mut self.scratch).ok();
                 length.map(|length| (BlockType::Snappy, length))
             }
             #[cfg(feature = "zstd")]
             Method::Zstd(compressor) => {
                 // What does not fit is not worth it.
-                out.resize(start + block.len(), 0);
-                let length = compressor.compress_to_buffer(block, &mut out[start..]).ok();
+                grow(&mut self.scratch, block.len());
+                let length = compressor.compress_to_buffer(block, &mut self.scratch[..]).ok();
                 length.map(|length| (BlockType::Zstd, length))
             }
         };
         match compressed {
             Some((block_type, length)) if length < block.len() - block.len() / 8 => {
-                out.truncate(start + length);
+                out.extend_from_slice(&self.scratch[..length]);
                 block_type
             }
             _ => {
-                out.truncate(start);
                 out.extend_from_slice(block);
                 BlockType::Plain
             }
         }
+    }
+}
+
+fn grow(scratch: &mut Vec<u8>, length: usize) {
+    if scratch.len() < length {
+        scratch.resize(length, 0);
     }
 }
 

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::block::{Block, EntryCursor};
+use super::iterator::InternalIterator;
 use crate::Result;
 use crate::fs::{ReadFile, WriteFile};
 
@@ -127,6 +129,53 @@ impl ReadFile for BytesFile {
         scratch.clear();
         scratch.extend_from_slice(bytes);
         Ok(scratch)
+    }
+}
+
+/// Walks a block of internal keys.
+#[derive(Debug)]
+pub(crate) struct BlockIter {
+    block: Arc<Block>,
+    cursor: EntryCursor,
+}
+
+impl BlockIter {
+    pub(crate) fn new(block: Arc<Block>) -> Self {
+        Self { block, cursor: EntryCursor::default() }
+    }
+}
+
+impl InternalIterator for BlockIter {
+    fn valid(&self) -> bool {
+        self.cursor.valid()
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.cursor.seek_to_first(self.block.view())
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.cursor.seek_to_last(self.block.view())
+    }
+
+    fn seek(&mut self, internal_key: &[u8]) -> Result<()> {
+        self.cursor.seek(self.block.view(), internal_key)
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.cursor.next(self.block.view())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.cursor.prev(self.block.view())
+    }
+
+    fn key(&self) -> &[u8] {
+        self.cursor.key()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.cursor.value(self.block.view())
     }
 }
 

@@ -16,7 +16,7 @@ mod builder;
 mod reader;
 
 pub(crate) use builder::BlockBuilder;
-pub(crate) use reader::{Block, BlockIter, BlockView, EntryCursor, KeyFormat, Origin};
+pub(crate) use reader::{Block, BlockView, EntryCursor, KeyFormat, Origin};
 
 const FIXED32_BYTES: usize = 4;
 

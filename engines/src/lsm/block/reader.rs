@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use super::FIXED32_BYTES;
 use crate::lsm::coding::{Cursor, Malformed};
-use crate::lsm::iterator::InternalIterator;
 use crate::lsm::key::{TAG_BYTES, compare};
 use crate::{Error, Result};
 
@@ -123,8 +122,13 @@ impl<'a> BlockView<'a> {
             })
     }
 
+    /// The number of restart points that lead to an entry: an empty block has one that does not.
+    pub(crate) fn restart_count(&self) -> usize {
+        if self.entries.is_empty() { 0 } else { self.restarts.len() }
+    }
+
     /// The key at a restart point, which shares nothing.
-    fn restart_key(&self, index: usize) -> Result<&'a [u8]> {
+    pub(crate) fn restart_key(&self, index: usize) -> Result<&'a [u8]> {
         let entry = self.entry(self.restart(index)?)?;
         self.check_restart(&entry)?;
         Ok(&self.entries[entry.key_rest])
@@ -237,12 +241,20 @@ impl EntryCursor {
 
     /// To the first entry at or after `target`. The keys are internal keys.
     pub(crate) fn seek(&mut self, block: BlockView<'_>, target: &[u8]) -> Result<()> {
+        self.seek_within(block, target, 0..block.restarts.len())
+    }
+
+    /// [`seek`](Self::seek) for a caller who knows that the last restart point before `target`,
+    /// or the first one, is among `restarts`.
+    pub(crate) fn seek_within(
+        &mut self,
+        block: BlockView<'_>,
+        target: &[u8],
+        restarts: Range<usize>,
+    ) -> Result<()> {
         self.valid = false;
-        if block.restarts.is_empty() {
-            return Ok(());
-        }
-        // The last restart point before the target, or the first one.
-        let (mut low, mut high) = (0, block.restarts.len() - 1);
+        let (mut low, end) = (restarts.start, restarts.end.max(restarts.start + 1));
+        let Some(mut high) = end.min(block.restarts.len()).checked_sub(1) else { return Ok(()) };
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             if compare(block.restart_key(middle)?, target) == Ordering::Less {
@@ -329,58 +341,5 @@ impl EntryCursor {
         (self.at, self.value) = (at, entry.value);
         self.valid = true;
         Ok(())
-    }
-}
-
-/// Walks a block of internal keys.
-#[derive(Debug)]
-pub(crate) struct BlockIter {
-    block: Arc<Block>,
-    cursor: EntryCursor,
-}
-
-impl BlockIter {
-    pub(crate) fn new(block: Arc<Block>) -> Self {
-        Self { block, cursor: EntryCursor::default() }
-    }
-
-    /// Goes over to another block and stands nowhere in it.
-    pub(crate) fn set_block(&mut self, block: Arc<Block>) {
-        self.block = block;
-        self.cursor.clear();
-    }
-}
-
-impl InternalIterator for BlockIter {
-    fn valid(&self) -> bool {
-        self.cursor.valid()
-    }
-
-    fn seek_to_first(&mut self) -> Result<()> {
-        self.cursor.seek_to_first(self.block.view())
-    }
-
-    fn seek_to_last(&mut self) -> Result<()> {
-        self.cursor.seek_to_last(self.block.view())
-    }
-
-    fn seek(&mut self, internal_key: &[u8]) -> Result<()> {
-        self.cursor.seek(self.block.view(), internal_key)
-    }
-
-    fn next(&mut self) -> Result<()> {
-        self.cursor.next(self.block.view())
-    }
-
-    fn prev(&mut self) -> Result<()> {
-        self.cursor.prev(self.block.view())
-    }
-
-    fn key(&self) -> &[u8] {
-        self.cursor.key()
-    }
-
-    fn value(&self) -> &[u8] {
-        self.cursor.value(self.block.view())
     }
 }

@@ -10,6 +10,7 @@ use super::*;
 use crate::Result;
 use crate::lsm::iterator::InternalIterator;
 use crate::lsm::key::{EntryKind, Sequence, compare, push_internal_key};
+use crate::lsm::testing::BlockIter;
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 

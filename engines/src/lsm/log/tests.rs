@@ -182,7 +182,7 @@ fn a_log_cut_anywhere_holds_the_whole_records_before_the_cut() {
     let records = sample();
     let bytes = write(&records);
     let whole = read(&bytes, OnCorruption::Fail).unwrap();
-    for length in (0..bytes.len()).rev().step_by(13).chain(0..300) {
+    for length in (0..bytes.len()).rev().step_by(71).chain(0..300) {
         for on_corruption in [OnCorruption::Fail, OnCorruption::Skip] {
             let cut = read(&bytes[..length], on_corruption).unwrap();
             let count = whole.ends.iter().filter(|end| **end <= length as u64).count() - 1;
@@ -209,7 +209,7 @@ fn a_flipped_byte_is_told_and_never_read_as_data() {
     let ends = read(&bytes, OnCorruption::Fail).unwrap().ends;
     let near_ends = ends.iter().flat_map(|end| end.saturating_sub(12)..end + 12);
     let near_blocks = (0..4u64).flat_map(|block| block * 32768..block * 32768 + 10);
-    let spread = (0..bytes.len() as u64).step_by(97);
+    let spread = (0..bytes.len() as u64).step_by(311);
     for at in near_ends.chain(near_blocks).chain(spread) {
         let Some(at) = usize::try_from(at).ok().filter(|at| *at < bytes.len()) else { continue };
         for flip in [0x01, 0x80, 0xff] {
@@ -234,7 +234,7 @@ fn a_flipped_byte_is_told_and_never_read_as_data() {
             }
         }
     }
-    assert!(failed > 1000 && torn_count > 100, "{failed} {torn_count}");
+    assert!(failed > 500 && torn_count > 50, "{failed} {torn_count}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::BlockHandle;
 use super::reader::{Place, Table, TableFile};
 use crate::Result;
-use crate::lsm::block::{Block, BlockIter, EntryCursor, KeyFormat};
+use crate::lsm::block::{Block, EntryCursor, KeyFormat};
 use crate::lsm::iterator::InternalIterator;
 
 /// How a table is walked.
@@ -32,7 +32,7 @@ impl Default for ReadOptions {
 pub(crate) struct TableIter {
     table: Arc<Table>,
     options: ReadOptions,
-    index: BlockIter,
+    index: EntryCursor,
     /// The block that the index stands on.
     block: Option<Arc<Block>>,
     block_offset: u64,
@@ -43,11 +43,10 @@ pub(crate) struct TableIter {
 
 impl TableIter {
     pub(super) fn new(table: Arc<Table>, options: ReadOptions) -> Self {
-        let index = BlockIter::new(Arc::clone(table.index()));
         Self {
             table,
             options,
-            index,
+            index: EntryCursor::default(),
             block: None,
             block_offset: 0,
             cursor: EntryCursor::default(),
@@ -62,7 +61,7 @@ impl TableIter {
         if !self.index.valid() {
             return Ok(false);
         }
-        let handle = self.table.data_handle(self.index.value())?;
+        let handle = self.table.data_handle(self.index.value(self.table.index().block().view()))?;
         if self.block.is_some() && self.block_offset == handle.offset {
             return Ok(true);
         }
@@ -117,7 +116,7 @@ impl TableIter {
     /// On to the next block with an entry, if the cursor ran off its block.
     fn skip_forward(&mut self) -> Result<()> {
         while !self.cursor.valid() && self.index.valid() {
-            self.index.next()?;
+            self.index.next(self.table.index().block().view())?;
             if self.enter_block()?
                 && let Some(block) = &self.block
             {
@@ -129,7 +128,7 @@ impl TableIter {
 
     fn skip_backward(&mut self) -> Result<()> {
         while !self.cursor.valid() && self.index.valid() {
-            self.index.prev()?;
+            self.index.prev(self.table.index().block().view())?;
             if self.enter_block()?
                 && let Some(block) = &self.block
             {
@@ -177,7 +176,7 @@ impl InternalIterator for TableIter {
 
     fn seek_to_first(&mut self) -> Result<()> {
         self.cursor.clear();
-        self.index.seek_to_first()?;
+        self.index.seek_to_first(self.table.index().block().view())?;
         if self.enter_block()?
             && let Some(block) = &self.block
         {
@@ -188,7 +187,7 @@ impl InternalIterator for TableIter {
 
     fn seek_to_last(&mut self) -> Result<()> {
         self.cursor.clear();
-        self.index.seek_to_last()?;
+        self.index.seek_to_last(self.table.index().block().view())?;
         if self.enter_block()?
             && let Some(block) = &self.block
         {
@@ -199,7 +198,7 @@ impl InternalIterator for TableIter {
 
     fn seek(&mut self, internal_key: &[u8]) -> Result<()> {
         self.cursor.clear();
-        self.index.seek(internal_key)?;
+        self.table.index().seek(&mut self.index, internal_key)?;
         if self.enter_block()?
             && let Some(block) = &self.block
         {

@@ -16,6 +16,7 @@
 //! ```
 
 mod builder;
+mod index;
 mod iter;
 mod reader;
 mod separator;

@@ -5,6 +5,7 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::index::Index;
 use super::iter::{ReadOptions, TableIter};
 use super::{BlockHandle, FOOTER_BYTES, MAGIC, MAX_BLOCK_BYTES, TRAILER_BYTES};
 use crate::fs::ReadFile;
@@ -22,7 +23,7 @@ use crate::{Error, Result};
 pub(crate) struct Table {
     file: TableFile,
     number: FileNumber,
-    index: Arc<Block>,
+    index: Index,
     filter: Option<FilterBlock>,
     metaindex_offset: u64,
     cache: Option<Arc<BlockCache>>,
@@ -46,7 +47,7 @@ impl Table {
         let file = TableFile { file, path: Arc::new(path.to_path_buf()), size };
         let (metaindex, index) = file.read_footer()?;
         // What everything hangs on is checked always.
-        let index = Arc::new(file.read_block(index, KeyFormat::Internal, true)?);
+        let index = Index::new(file.read_block(index, KeyFormat::Internal, true)?)?;
         let filter = file.read_filter(metaindex)?;
         let metaindex_offset = metaindex.offset;
         Ok(Self { file, number, index, filter, metaindex_offset, cache, verify_checksums })
@@ -76,8 +77,8 @@ impl Table {
     /// About where in the file `internal_key` is or would be.
     pub(crate) fn approximate_offset_of(&self, internal_key: &[u8]) -> Result<u64> {
         let mut cursor = EntryCursor::default();
-        let index = self.index.view();
-        cursor.seek(index, internal_key)?;
+        self.index.seek(&mut cursor, internal_key)?;
+        let index = self.index.block().view();
         if cursor.valid() {
             Ok(self.data_handle(cursor.value(index))?.offset)
         } else {
@@ -91,7 +92,7 @@ impl Table {
         let piece_bytes = self.metaindex_offset / (piece_count.max(1) as u64);
         let mut keys = Vec::new();
         let mut due = piece_bytes;
-        let index = self.index.view();
+        let index = self.index.block().view();
         let mut cursor = EntryCursor::default();
         cursor.seek_to_first(index)?;
         while cursor.valid() {
@@ -134,7 +135,7 @@ impl Table {
         size_of::<Self>() + self.index.memory_bytes() + filter
     }
 
-    pub(super) fn index(&self) -> &Arc<Block> {
+    pub(super) fn index(&self) -> &Index {
         &self.index
     }
 
@@ -150,7 +151,7 @@ impl Table {
     pub(super) fn data_handle(&self, index_value: &[u8]) -> Result<BlockHandle> {
         BlockHandle::read(&mut Cursor::new(index_value)).map_err(|malformed| {
             let problem = format!("index: {}", malformed.problem);
-            Error::corruption(self.path(), self.index.origin().offset, problem)
+            Error::corruption(self.path(), self.index.block().origin().offset, problem)
         })
     }
 
@@ -160,8 +161,8 @@ impl Table {
         internal_key: &[u8],
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<bool> {
-        let index = self.index.view();
-        scratch.cursor.seek(index, internal_key)?;
+        let index = self.index.block().view();
+        self.index.seek(&mut scratch.cursor, internal_key)?;
         if !scratch.cursor.valid() {
             return Ok(false);
         }

@@ -9,13 +9,15 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fs::ReadFile;
-use crate::lsm::block::{Block, BlockIter, KeyFormat, Origin};
+use crate::lsm::block::{Block, KeyFormat, Origin};
 use crate::lsm::cache::BlockCache;
 use crate::lsm::filename::FileNumber;
 use crate::lsm::filter::FilterBlockBuilder;
 use crate::lsm::iterator::InternalIterator;
 use crate::lsm::key::{EntryKind, SEEK_KIND, Sequence, compare, push_internal_key, user_key};
-use crate::lsm::testing::{BytesFile, MemoryFile, golden, golden_databases, golden_files};
+use crate::lsm::testing::{
+    BlockIter, BytesFile, MemoryFile, golden, golden_databases, golden_files,
+};
 use crate::{Compression, Result};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -106,7 +108,7 @@ fn tables_of_the_original_programs_are_read_whole_and_by_key() {
 /// The index of a table: the key and end of each data block, and what the block holds
 /// decompressed.
 fn blocks(table: &Arc<Table>) -> Vec<(Vec<u8>, u64, Vec<u8>)> {
-    let mut index = BlockIter::new(Arc::clone(table.index()));
+    let mut index = BlockIter::new(Arc::clone(table.index().block()));
     index.seek_to_first().unwrap();
     let mut blocks = Vec::new();
     while index.valid() {
