@@ -1,36 +1,88 @@
-//! Bitcask after crashes and failing calls.
+//! The Bitcask engine.
 
-use engines::bitcask::{Bitcask, Options};
-use engines::fs::sim::SimFs;
-use engines::{Durability, Engine, Result};
 use std::path::Path;
 use std::sync::Arc;
 
+use engines::bitcask::{Bitcask, MergePolicy, Options};
+use engines::fs::sim::SimFs;
+use engines::{Durability, Engine, Result};
+
+use super::faults::fail_everywhere;
 use super::workload::{Shape, Subject};
-use super::{crash_everywhere, seeds};
+use super::{Report, crash_everywhere, scaled, seeds};
 
-/// Small files, so that each workload rotates and merges many times.
-fn open(fs: &SimFs, durability: Durability) -> Result<Box<dyn Engine>> {
-    let mut options = Options { durability, max_file_bytes: 2_000, ..Options::default() };
-    options.buffer_bytes = 500;
-    options.merge.small_file_bytes = 1_000;
-    options.merge.trigger_small_files = 3;
-    Ok(Box::new(Bitcask::open_in(Arc::new(fs.clone()), Path::new("/data"), options)?))
-}
-
-fn with_bitcask<T>(durability: Durability, test: impl FnOnce(Subject<'_>) -> T) -> T {
-    let open = |fs: &SimFs| open(fs, durability);
+/// Small files, so that each workload rotates and merges many times; smaller ones at odd seeds.
+fn with_bitcask<T>(durability: Durability, seed: u64, test: impl FnOnce(Subject<'_>) -> T) -> T {
+    let options = Options {
+        durability,
+        max_file_bytes: if seed.is_multiple_of(2) { 6 << 10 } else { 2 << 10 },
+        buffer_bytes: 500,
+        merge: MergePolicy {
+            trigger_dead_fraction: 0.5,
+            trigger_dead_bytes: 3 << 10,
+            trigger_small_files: 3,
+            threshold_dead_fraction: 0.2,
+            threshold_dead_bytes: 1 << 10,
+            small_file_bytes: 1 << 10,
+            ..MergePolicy::default()
+        },
+        ..Options::default()
+    };
+    let open = |disk: &SimFs| -> Result<Box<dyn Engine>> {
+        let fs = Arc::new(disk.clone());
+        Ok(Box::new(Bitcask::open_in(fs, Path::new("/db"), options.clone())?))
+    };
     test(Subject { name: "bitcask", durability, open: &open })
 }
 
+fn crashes(durability: Durability, threads: usize, seed_count: u64) {
+    let mut report = Report::default();
+    for seed in seeds(seed_count) {
+        let steps = scaled(150 / threads);
+        let shape = Shape { seed, phases: 3, threads, steps, keys: 40, value_bytes: 300 };
+        report.add(with_bitcask(durability, seed, |subject| crash_everywhere(subject, shape)));
+    }
+    report.assert_reached(&[
+        "create .bitcask.data",
+        "remove .bitcask.data",
+        "rename .bitcask.data.tmp",
+        "rename .bitcask.hint.tmp",
+        "remove .bitcask.hint",
+    ]);
+    report.assert_clean(&format!("bitcask, crashes, {durability}, {threads} threads"));
+}
+
 #[test]
-fn crashes_lose_nothing_that_was_promised() {
+fn crashes_at_level_buffered() {
+    crashes(Durability::Buffered, 1, 1);
+}
+
+#[test]
+fn crashes_at_level_process() {
+    crashes(Durability::Process, 1, 3);
+}
+
+#[test]
+fn crashes_at_level_power() {
+    crashes(Durability::Power, 1, 1);
+}
+
+#[test]
+fn crashes_with_several_writers() {
     for durability in Durability::ALL {
-        for seed in seeds(8) {
-            let shape =
-                Shape { seed, phases: 2, threads: 2, steps: 40, keys: 10, value_bytes: 300 };
-            with_bitcask(durability, |subject| crash_everywhere(subject, shape))
-                .assert_clean("bitcask, crashes");
+        crashes(durability, 4, 1);
+    }
+}
+
+#[test]
+fn failing_calls() {
+    let mut report = Report::default();
+    for durability in Durability::ALL {
+        for seed in seeds(1) {
+            let steps = scaled(60);
+            let shape = Shape { seed, phases: 2, threads: 1, steps, keys: 20, value_bytes: 300 };
+            report.add(with_bitcask(durability, seed, |subject| fail_everywhere(subject, shape)));
         }
     }
+    report.assert_clean("bitcask, failing calls");
 }

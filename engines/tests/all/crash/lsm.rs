@@ -72,7 +72,9 @@ fn crashes_at_level_power() {
 
 #[test]
 fn crashes_with_several_writers() {
-    crashes(Durability::Process, 4, 1);
+    for durability in Durability::ALL {
+        crashes(durability, 4, 1);
+    }
 }
 
 #[test]
