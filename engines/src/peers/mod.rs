@@ -23,6 +23,10 @@ mod fjall;
 mod lmdb;
 #[cfg(feature = "redb")]
 mod redb;
+#[cfg(any(feature = "system", feature = "rocksdb"))]
+mod rocksdb;
+#[cfg(feature = "rocksdb")]
+mod rocksdb_crate;
 #[cfg(feature = "sled")]
 mod sled;
 #[cfg(feature = "sqlite")]
@@ -30,8 +34,6 @@ mod sqlite;
 
 #[cfg(feature = "system")]
 use capi::leveldb;
-#[cfg(all(feature = "system", not(feature = "rocksdb")))]
-use capi::rocksdb;
 
 use crate::registry::{Kind, Registration};
 

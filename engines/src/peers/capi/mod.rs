@@ -3,12 +3,10 @@
 //! by naming it in `ENGINELAB_LEVELDB` or `ENGINELAB_ROCKSDB`.
 //!
 //! # Durability
-//! - `buffered`: RocksDB's `manual_wal_flush`: the log waits in the process until `sync` or `close`.
-//!   (Writing without a log would be cheaper still, but makes every `sync` a flush of the
-//!   memtable.) LevelDB keeps nothing to itself: as at level `process`.
-//! - `process`: both defaults: each write goes to the log by a write call.
-//! - `power`: the write option `sync`: fdatasync of the log at each write, one for several writers
-//!   at once.
+//! RocksDB's levels: see `super::rocksdb`. LevelDB's: each write goes to the log by a write call
+//! before it is acknowledged, which is level `process`, and `buffered` too, for there is nothing
+//! cheaper; with the write option `sync`, level `power`, also by fdatasync, one for several writers
+//! at once.
 //!
 //! # Settings
 //! The memory budget is split as for every engine with write buffers; 10 Bloom bits a key;
@@ -19,7 +17,6 @@ mod ffi;
 mod library;
 
 use std::ffi::CStr;
-use std::fs;
 use std::num::NonZero;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -27,7 +24,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::adapter::{MemorySplit, clamp_usize, fail, locked, prepare, sync_file};
-use super::footprint;
+use super::{footprint, rocksdb};
 use crate::engine::Visitor;
 use crate::fs::{FileSystem, RealFs};
 use crate::{
@@ -58,28 +55,14 @@ pub(super) mod leveldb {
     }
 }
 
-/// What the registry asks of RocksDB.
 #[cfg(not(feature = "rocksdb"))]
-pub(super) mod rocksdb {
-    use super::{Engine, Family, OpenOptions, Path, Result};
-
-    pub(in crate::peers) fn available() -> Result<()> {
-        Family::RocksDb.library().map(drop)
-    }
-
-    pub(in crate::peers) use super::rocksdb_durability as durability;
-
-    pub(in crate::peers) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Engine>> {
-        super::open(Family::RocksDb, path, options)
-    }
+pub(super) fn rocksdb_available() -> Result<()> {
+    Family::RocksDb.library().map(drop)
 }
 
-pub(super) fn rocksdb_durability(level: Durability) -> Option<&'static str> {
-    Some(match level {
-        Durability::Buffered => "manual_wal_flush: the log waits in the process",
-        Durability::Process => "default: each write goes to the log, not synced",
-        Durability::Power => "WriteOptions sync: fdatasync of the log at each write",
-    })
+#[cfg(not(feature = "rocksdb"))]
+pub(super) fn rocksdb_open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Engine>> {
+    open(Family::RocksDb, path, options)
 }
 
 fn open(family: Family, directory: &Path, options: &OpenOptions) -> Result<Box<dyn Engine>> {
@@ -103,7 +86,7 @@ fn open(family: Family, directory: &Path, options: &OpenOptions) -> Result<Box<d
         sync: options.durability == Durability::Power,
     };
     let db = Db::open(library, directory, settings).map_err(|message| {
-        if is_lock_message(&message) {
+        if rocksdb::is_lock_message(&message) {
             locked(directory, message)
         } else {
             fail(family.name())(message)
@@ -137,13 +120,6 @@ fn core_count() -> i32 {
     thread::available_parallelism().map_or(2, NonZero::get).try_into().unwrap_or(i32::MAX)
 }
 
-/// Neither library has a code for it.
-fn is_lock_message(message: &str) -> bool {
-    ["IO error: lock ", "While lock file", "lock hold by current process"]
-        .iter()
-        .any(|part| message.contains(part))
-}
-
 struct Shared {
     db: Db,
     family: Family,
@@ -162,7 +138,7 @@ impl Shared {
         let library = self.db.library();
         match library.api.version() {
             Some((major, minor)) => format!("{major}.{minor}"),
-            None => rocksdb_version(&self.directory).unwrap_or_else(|| library.file.clone()),
+            None => rocksdb::version(&self.directory).unwrap_or_else(|| library.file.clone()),
         }
     }
 
@@ -214,7 +190,7 @@ impl Engine for Shared {
             Family::RocksDb => {
                 told.push(("max_write_buffer_number", "2 (default)".to_owned()));
                 told.push(("increase_parallelism", settings.threads.to_string()));
-                rocksdb_durability(self.durability)
+                rocksdb::durability(self.durability)
             }
         };
         Description {
@@ -373,19 +349,4 @@ fn seek_to_end(records: &mut Iter<'_>, range: KeyRange<'_>) {
         Some((key, _)) if range.is_after(key) => records.prev(),
         Some(_) => {}
     }
-}
-
-/// RocksDB's C interface does not tell its version, but the library writes it into the newest of
-/// the `OPTIONS-` files at every open.
-fn rocksdb_version(directory: &Path) -> Option<String> {
-    let files = RealFs.list(directory).ok()?;
-    let newest = files
-        .iter()
-        .filter_map(|entry| {
-            let number: u64 = entry.name()?.strip_prefix("OPTIONS-")?.parse().ok()?;
-            Some((number, &entry.path))
-        })
-        .max()?;
-    let text = fs::read_to_string(newest.1).ok()?;
-    text.lines().find_map(|line| line.trim().strip_prefix("rocksdb_version=")).map(str::to_owned)
 }

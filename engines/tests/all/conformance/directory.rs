@@ -139,3 +139,41 @@ fn a_level_that_an_engine_lacks_is_a_typed_error() {
         }
     });
 }
+
+#[cfg(feature = "system")]
+const CHILD: &str = "ENGINELAB_CONFORMANCE_LIBRARIES";
+
+/// A library named by the user is the one that is loaded, or none: a fallback to the system's would
+/// compare the wrong build.
+#[test]
+#[cfg(feature = "system")]
+fn a_named_library_that_is_no_such_library_makes_the_engine_unavailable() {
+    let directory = tempfile::tempdir().unwrap();
+    let no_library = directory.path().join("librocksdb.so");
+    fs::write(&no_library, "not a library").unwrap();
+    for (variable, name) in [("ENGINELAB_LEVELDB", "leveldb"), ("ENGINELAB_ROCKSDB", "rocksdb")] {
+        if name == "rocksdb" && cfg!(feature = "rocksdb") {
+            continue;
+        }
+        let test = "conformance::directory::the_child_that_tells_what_is_available";
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--ignored", "--nocapture"])
+            .env(CHILD, name)
+            .env(variable, &no_library)
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success(), "{told}");
+        assert!(told.contains(&format!("{name} is not available: {variable} is ")), "{told}");
+        assert!(told.contains(no_library.to_str().unwrap()), "{told}");
+    }
+}
+
+#[test]
+#[cfg(feature = "system")]
+#[ignore = "started by a_named_library_that_is_no_such_library_makes_the_engine_unavailable"]
+fn the_child_that_tells_what_is_available() {
+    let Ok(name) = std::env::var(CHILD) else { return };
+    let engine = engines::registry::find(&name).unwrap();
+    println!("{:?}", (engine.available)().map_err(|error| error.to_string()));
+}
