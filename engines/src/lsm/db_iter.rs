@@ -191,3 +191,87 @@ fn parse<I: InternalIterator>(inner: &I) -> Result<ParsedKey<'_>> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::lsm::key::compare;
+    use crate::lsm::test_iter::{Move, VecIter, entry_of};
+
+    type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+
+    /// Where the model stands after a step from `key`.
+    fn model_step(records: &Records, step: &Move, key: Option<&Vec<u8>>) -> Option<Vec<u8>> {
+        let found = match (step, key) {
+            (Move::First, _) => records.iter().next(),
+            (Move::Last, _) => records.iter().next_back(),
+            (Move::Seek(user, _), _) => records.range(vec![*user]..).next(),
+            (Move::Next, Some(key)) => records.range(key.clone()..).nth(1),
+            (Move::Prev, Some(key)) => records.range(..key.clone()).next_back(),
+            (Move::Next | Move::Prev, None) => None,
+        };
+        found.map(|(key, _)| key.clone())
+    }
+
+    proptest! {
+        #[test]
+        fn it_shows_what_was_written_last_up_to_its_sequence(
+            writes in prop::collection::vec((0u8..12, prop::bool::weighted(0.7)), 0..60),
+            sequence in 0u64..70,
+            moves in prop::collection::vec(any::<Move>(), 0..60),
+            befores in prop::collection::vec(0u8..14, 0..4),
+        ) {
+            let (mut entries, mut records) = (Vec::new(), Records::new());
+            for (at, (user, is_value)) in (1u64..).zip(writes) {
+                let kind = if is_value { EntryKind::Value } else { EntryKind::Deletion };
+                let (key, value) = entry_of(&[user], at, kind);
+                entries.push((key, value.clone()));
+                if at > sequence {
+                    continue;
+                }
+                match kind {
+                    EntryKind::Value => records.insert(vec![user], value),
+                    EntryKind::Deletion => records.remove(&vec![user]),
+                };
+            }
+            entries.sort_by(|a, b| compare(&a.0, &b.0));
+            let mut iter = DbIter::new(VecIter::new(entries), Sequence(sequence));
+            let mut key: Option<Vec<u8>> = None;
+            for step in &moves {
+                if matches!(step, Move::Next | Move::Prev) && key.is_none() {
+                    continue;
+                }
+                match step {
+                    Move::First => iter.seek_to_first(),
+                    Move::Last => iter.seek_to_last(),
+                    Move::Seek(user, _) => iter.seek(&[*user]),
+                    Move::Next => iter.next(),
+                    Move::Prev => iter.prev(),
+                }
+                .unwrap();
+                key = model_step(&records, step, key.as_ref());
+                let stands_on = iter.valid().then(|| (iter.key().to_vec(), iter.value().to_vec()));
+                let expected = key.clone().map(|key| (key.clone(), records[&key].clone()));
+                prop_assert_eq!(stands_on, expected, "after {:?}", step);
+            }
+            for user in befores {
+                iter.seek_before(&[user]).unwrap();
+                let expected = records.range(..vec![user]).next_back().map(|(key, _)| key.clone());
+                prop_assert_eq!(iter.valid().then(|| iter.key().to_vec()), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_internal_key_is_an_error_and_it_stands_nowhere_after() {
+        let mut iter = DbIter::new(VecIter::new(vec![(b"short".to_vec(), vec![])]), Sequence(1));
+        assert!(iter.seek_to_first().unwrap_err().is_corruption());
+        assert!(!iter.valid());
+        assert!(iter.seek_to_last().unwrap_err().is_corruption());
+        assert!(!iter.valid());
+    }
+}

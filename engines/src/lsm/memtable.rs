@@ -287,3 +287,102 @@ impl Ord for dyn Sorted + '_ {
         order(self.parts(), other.parts())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::lsm::key::compare;
+    use crate::lsm::test_iter::{Move, check_against_model, entry_of};
+
+    /// A record as the log has it between key and value: the length of the value.
+    fn record(key: &[u8], value: &[u8]) -> Record {
+        let mut bytes = key.to_vec();
+        bytes.push(u8::try_from(value.len()).unwrap());
+        bytes.extend_from_slice(value);
+        let key_length = u32::try_from(key.len()).unwrap();
+        Record::new(bytes.into(), key_length, key_length + 1)
+    }
+
+    fn get(memtable: &Memtable, key: &[u8], sequence: u64) -> Option<Option<Vec<u8>>> {
+        let mut value = None;
+        let kind =
+            memtable.get(key, Sequence(sequence), &mut |bytes| value = Some(bytes.to_vec()))?;
+        assert_eq!(kind == EntryKind::Value, value.is_some());
+        Some(value)
+    }
+
+    #[test]
+    fn a_lookup_sees_the_newest_entry_up_to_its_sequence() {
+        let memtable = Memtable::new();
+        memtable.insert(Sequence(3), EntryKind::Value, record(b"key", b"old"));
+        memtable.insert(Sequence(5), EntryKind::Deletion, record(b"key", b""));
+        memtable.insert(Sequence(9), EntryKind::Value, record(b"key", b"new"));
+        memtable.insert(Sequence(4), EntryKind::Value, record(b"key\0", b"other"));
+        assert_eq!(get(&memtable, b"key", 2), None);
+        assert_eq!(get(&memtable, b"key", 3), Some(Some(b"old".to_vec())));
+        assert_eq!(get(&memtable, b"key", 8), Some(None));
+        assert_eq!(get(&memtable, b"key", 9), Some(Some(b"new".to_vec())));
+        assert_eq!(get(&memtable, b"ke", 9), None);
+        assert_eq!(get(&memtable, b"", 9), None);
+        assert_eq!(memtable.entry_count(), 4);
+        assert!(memtable.bytes() >= 4 * ENTRY_OVERHEAD_BYTES);
+    }
+
+    #[test]
+    fn prefixes_sort_as_the_keys_do() {
+        let keys: [&[u8]; 8] = [b"", b"\0", b"\0\0", b"a", b"a\0", b"abcdefgh", b"abcdefghi", b"b"];
+        for pair in keys.windows(2) {
+            assert!(prefix(pair[0]) <= prefix(pair[1]), "{pair:?}");
+        }
+        assert_eq!(prefix(b"\x01\x02"), 0x0102_0000_0000_0000);
+    }
+
+    #[test]
+    fn readers_find_everything_that_was_inserted_before_while_more_is() {
+        let memtable = Memtable::new();
+        let done = AtomicBool::new(false);
+        let last = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for sequence in 1..=5000u64 {
+                    let key = (sequence.wrapping_mul(0x9e37_79b9) % 5000).to_be_bytes();
+                    memtable.insert(Sequence(sequence), EntryKind::Value, record(&key, b"v"));
+                    last.store(sequence, std::sync::atomic::Ordering::Release);
+                }
+                done.store(true, std::sync::atomic::Ordering::Release);
+            });
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(std::sync::atomic::Ordering::Acquire) {
+                        let sequence = last.load(std::sync::atomic::Ordering::Acquire);
+                        let key = (sequence.wrapping_mul(0x9e37_79b9) % 5000).to_be_bytes();
+                        assert!(sequence == 0 || get(&memtable, &key, sequence).is_some());
+                    }
+                });
+            }
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn it_walks_like_a_sorted_list(
+            entries in prop::collection::btree_map((0u8..20, 0u64..50), any::<bool>(), 0..60),
+            moves in prop::collection::vec(any::<Move>(), 0..60),
+        ) {
+            let memtable = Memtable::new();
+            let mut model = Vec::new();
+            for ((user, sequence), is_value) in entries {
+                let kind = if is_value { EntryKind::Value } else { EntryKind::Deletion };
+                let (key, value) = entry_of(&[user], sequence, kind);
+                memtable.insert(Sequence(sequence), kind, record(&[user], &value));
+                model.push((key, value));
+            }
+            model.sort_by(|a, b| compare(&a.0, &b.0));
+            check_against_model(&mut memtable.iter(), &model, &moves)?;
+        }
+    }
+}

@@ -6,3 +6,7 @@ mod conformance;
 mod crash;
 mod golden;
 mod lsm_golden;
+#[cfg(feature = "system")]
+mod lsm_leveldb;
+mod lsm_model;
+mod lsm_threads;

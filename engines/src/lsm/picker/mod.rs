@@ -20,10 +20,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::edit::LEVEL_COUNT;
-use super::filename::FileNumber;
-use super::options::Options;
-use super::version::{TableFile, UserRange, Version};
+use crate::lsm::edit::LEVEL_COUNT;
+use crate::lsm::filename::FileNumber;
+use crate::lsm::options::Options;
+use crate::lsm::version::{TableFile, UserRange, Version};
 
 /// Fewer level-0 tables than these are not worth a merge for space or reads.
 const LEVEL0_WORTHWHILE: usize = 4;
@@ -266,3 +266,6 @@ impl Plan {
 fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
+
+#[cfg(test)]
+mod tests;
