@@ -17,6 +17,7 @@ use super::options::Options;
 use super::poison::Poison;
 use super::snapshot::Snapshots;
 use super::table_cache::TableCache;
+use super::throttle::Throttle;
 use super::view::CurrentView;
 use super::write::Writers;
 use crate::fs::FileSystem;
@@ -42,6 +43,7 @@ pub(crate) struct Core {
     pub(crate) snapshots: Snapshots,
 
     pub(crate) writers: Writers,
+    pub(crate) throttle: Throttle,
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) file_numbers: FileNumbers,
     pub(crate) background: Background,

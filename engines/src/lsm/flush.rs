@@ -27,6 +27,7 @@ impl Core {
         let snapshots = self.snapshots.list();
         let table = write_memtable(&self.home, &frozen.memtable, frozen.table, &snapshots)?;
         self.home.sync_names()?;
+        self.throttle.flushed(frozen.memtable.bytes() as u64, start.elapsed());
         let written = table.as_ref().map_or(0, |table| table.info.size);
         self.counters.flushes.add(frozen.memtable.bytes() as u64, written, start.elapsed());
         self.background.flush_written(frozen, table);

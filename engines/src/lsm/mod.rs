@@ -32,6 +32,7 @@ mod poison;
 mod retention;
 mod snapshot;
 mod split;
+mod throttle;
 mod version;
 mod view;
 

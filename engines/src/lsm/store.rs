@@ -21,6 +21,7 @@ use super::poison::Poison;
 use super::recovery::{Inventory, recover};
 use super::snapshot::{Snapshot, Snapshots};
 use super::table_cache::TableCache;
+use super::throttle::Throttle;
 use super::view::{CurrentView, View};
 use super::write::Writers;
 use crate::engine::Visitor;
@@ -139,6 +140,7 @@ impl Lsm {
         };
         let core = Arc::new(Core {
             writers: Writers::new(&home.options, log, recovered.last_sequence),
+            throttle: Throttle::default(),
             home,
             tables,
             blocks,
@@ -229,9 +231,7 @@ fn lock(home: &Home) -> Result<(Box<dyn LockGuard>, Inventory)> {
     let (fs, directory) = (&*home.fs, &home.directory);
     // What is to be refused is refused before even a lock file is made.
     Inventory::take(fs, directory)?.check(directory, home.options.create)?;
-    if fs.entry(directory)?.is_none() {
-        create_directory_durably(fs, directory)?;
-    }
+    create_directory_durably(fs, directory)?;
     let lock = fs.lock(&home.path(FileKind::Lock))?.ok_or_else(|| Error::Locked {
         directory: directory.clone(),
         holder: "this or another process has the database open".to_owned(),

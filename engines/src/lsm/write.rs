@@ -26,6 +26,7 @@ use super::log::{LogOptions, LogWriter};
 use super::log_file::LogFile;
 use super::memtable::{Memtable, Record};
 use super::options::Options;
+use super::throttle::Pressure;
 use super::view::Frozen;
 use super::write_batch::encode_header;
 use crate::{Batch, Durability, Error, Result};
@@ -122,7 +123,7 @@ impl Core {
     fn lead(&self, own: Write) -> Result<()> {
         let mut log = self.writers.lock();
         self.poison.check()?;
-        self.make_room(&mut log)?;
+        self.make_room(&mut log, own.records.len())?;
         let (mut bytes, mut count) = (own.records.len(), own.count);
         let followers = self.writers.queue.take(|write| {
             bytes += write.records.len();
@@ -228,9 +229,25 @@ impl Core {
         self.freeze_active(&mut log)
     }
 
-    /// Sees to it that the active memtable takes another group.
-    fn make_room(&self, log: &mut Log) -> Result<()> {
-        if self.view.load().active.bytes() < self.home.options.memtable_bytes {
+    /// Sees to it that the active memtable takes another group, not faster than background work
+    /// keeps up with.
+    fn make_room(&self, log: &mut Log, bytes: usize) -> Result<()> {
+        let options = &self.home.options;
+        let (active_bytes, pressure) = {
+            let view = self.view.load();
+            let level0_count = view.version.level(0).len();
+            let pressure = Pressure {
+                is_last_memtable: view.frozen.len() + 1 >= options.memtable_count,
+                level0_excess: level0_count.saturating_sub(options.level0_slowdown_tables),
+            };
+            (view.active.bytes(), pressure)
+        };
+        if let Some(delay) = self.throttle.delay(bytes, pressure) {
+            // The log stays locked: others must not overtake.
+            std::thread::sleep(delay);
+            self.counters.stalled(delay);
+        }
+        if active_bytes < options.memtable_bytes {
             return Ok(());
         }
         self.wait_for_room()?;

@@ -95,7 +95,7 @@ fn key(number: u16) -> Vec<u8> {
 }
 
 fn value(seed: u8, length: u16) -> Vec<u8> {
-    (0..length).map(|at| seed.wrapping_mul(31) ^ at.to_le_bytes()[0] / 3).collect()
+    (0..length).map(|at| seed.wrapping_mul(31) ^ (at.to_le_bytes()[0] / 3)).collect()
 }
 
 struct Run<'a> {
