@@ -1,11 +1,13 @@
 //! Random operations on an LSM database whose parts are so small that everything happens: flushes,
 //! compactions through several levels, moves, manifest roll-overs, and reopenings in between. The
-//! oracle is a `BTreeMap`.
+//! oracle is a `BTreeMap`. The disk is simulated: syncs take no time there.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
+use std::sync::Arc;
 
+use engines::fs::sim::SimFs;
 use engines::lsm::{Lsm, Options, Snapshot};
 use engines::{Batch, Compression, Direction, Durability, Engine, KeyRange};
 use proptest::prelude::*;
@@ -98,34 +100,49 @@ fn value(seed: u8, length: u16) -> Vec<u8> {
     (0..length).map(|at| seed.wrapping_mul(31) ^ (at.to_le_bytes()[0] / 3)).collect()
 }
 
-struct Run<'a> {
-    directory: &'a Path,
+fn open(disk: &SimFs, options: &Options) -> Lsm {
+    Lsm::open_in(Arc::new(disk.clone()), Path::new("/database"), options.clone()).unwrap()
+}
+
+struct Run {
+    disk: SimFs,
     options: Options,
-    engine: Lsm,
+    /// `None` only while it is opened again.
+    engine: Option<Lsm>,
     model: Records,
     snapshot: Option<(Snapshot, Records)>,
 }
 
-impl Run<'_> {
+impl Run {
+    fn new(options: Options) -> Self {
+        let disk = SimFs::new();
+        let engine = Some(open(&disk, &options));
+        Self { disk, options, engine, model: Records::new(), snapshot: None }
+    }
+
+    fn engine(&self) -> &Lsm {
+        self.engine.as_ref().unwrap()
+    }
+
     fn take(&mut self, step: Step) {
         match step {
             Step::Put(number, seed, length) => {
                 let (key, value) = (key(number), value(seed, length));
-                self.engine.put(&key, &value).unwrap();
+                self.engine().put(&key, &value).unwrap();
                 self.model.insert(key, value);
             }
             Step::Delete(number) => {
-                self.engine.delete(&key(number)).unwrap();
+                self.engine().delete(&key(number)).unwrap();
                 self.model.remove(&key(number));
             }
             Step::Batch(operations) => self.write(operations),
             Step::Scan(start, end, is_forward) => self.scan(start, end, is_forward),
-            Step::Snapshot => self.snapshot = Some((self.engine.snapshot(), self.model.clone())),
+            Step::Snapshot => self.snapshot = Some((self.engine().snapshot(), self.model.clone())),
             Step::CheckSnapshot => self.check_snapshot(),
-            Step::Sync => self.engine.sync().unwrap(),
-            Step::Flush => self.engine.flush().unwrap(),
-            Step::Quiesce => self.engine.quiesce().unwrap(),
-            Step::Compact => self.engine.compact().unwrap(),
+            Step::Sync => self.engine().sync().unwrap(),
+            Step::Flush => self.engine().flush().unwrap(),
+            Step::Quiesce => self.engine().quiesce().unwrap(),
+            Step::Compact => self.engine().compact().unwrap(),
             Step::Reopen(is_closed) => self.reopen(is_closed),
         }
     }
@@ -146,7 +163,7 @@ impl Run<'_> {
                 }
             }
         }
-        self.engine.write(&batch).unwrap();
+        self.engine().write(&batch).unwrap();
     }
 
     fn scan(&self, start: Bound<u16>, end: Bound<u16>, is_forward: bool) {
@@ -168,7 +185,7 @@ impl Run<'_> {
             expected.reverse();
         }
         let mut found = Vec::new();
-        self.engine
+        self.engine()
             .scan(range, direction, &mut |key, value| {
                 found.push((key.to_vec(), value.to_vec()));
                 ControlFlow::Continue(())
@@ -181,7 +198,7 @@ impl Run<'_> {
         let Some((snapshot, model)) = &self.snapshot else { return };
         for direction in [Direction::Forward, Direction::Backward] {
             let mut found = Records::new();
-            self.engine
+            self.engine()
                 .scan_at(snapshot, KeyRange::all(), direction, &mut |key, value| {
                     found.insert(key.to_vec(), value.to_vec());
                     ControlFlow::Continue(())
@@ -193,7 +210,7 @@ impl Run<'_> {
             let mut value = None;
             let key = key(number);
             let is_there = self
-                .engine
+                .engine()
                 .get_at(snapshot, &key, &mut |bytes| value = Some(bytes.to_vec()))
                 .unwrap();
             assert_eq!(is_there, value.is_some());
@@ -203,15 +220,13 @@ impl Run<'_> {
 
     fn reopen(&mut self, is_closed: bool) {
         self.snapshot = None;
-        let placeholder = tempfile::tempdir().unwrap();
-        let other = Lsm::open(placeholder.path(), self.options.clone()).unwrap();
-        let engine = std::mem::replace(&mut self.engine, other);
+        let engine = self.engine.take().unwrap();
         if is_closed {
             Box::new(engine).close().unwrap();
         } else {
             drop(engine);
         }
-        self.engine = Lsm::open(self.directory, self.options.clone()).unwrap();
+        self.engine = Some(open(&self.disk, &self.options));
         self.check_all();
     }
 
@@ -220,7 +235,7 @@ impl Run<'_> {
         self.scan(Bound::Unbounded, Bound::Unbounded, false);
         for number in 0..300 {
             let key = key(number);
-            let found = self.engine.get_vec(&key).unwrap();
+            let found = self.engine().get_vec(&key).unwrap();
             assert!(found.as_ref() == self.model.get(&key), "{key:?}");
         }
     }
@@ -234,23 +249,15 @@ proptest! {
         options in options(),
         steps in prop::collection::vec(step(), 1..1200),
     ) {
-        let directory = tempfile::tempdir().unwrap();
-        let engine = Lsm::open(directory.path(), options.clone()).unwrap();
-        let mut run = Run {
-            directory: directory.path(),
-            options,
-            engine,
-            model: Records::new(),
-            snapshot: None,
-        };
+        let mut run = Run::new(options);
         for step in steps {
             run.take(step);
         }
         run.check_all();
         run.reopen(true);
-        run.engine.compact().unwrap();
+        run.engine().compact().unwrap();
         run.check_all();
-        let stats = run.engine.stats().unwrap();
+        let stats = run.engine().stats().unwrap();
         let level0 = stats.details.iter().find(|(name, _)| name == "level0_tables");
         prop_assert_eq!(level0.map(|(_, value)| value.as_str()), Some("0"));
     }
