@@ -3,7 +3,7 @@
 use std::env;
 use std::sync::OnceLock;
 
-use super::ffi::Api;
+use super::api::Api;
 use crate::{Error, Result};
 
 /// One of the two engines that share a C interface.

@@ -13,6 +13,7 @@
 //! RocksDB's `increase_parallelism` with the number of cores, which its documentation asks for; all
 //! else as by default.
 
+mod api;
 mod ffi;
 mod library;
 
