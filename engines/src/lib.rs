@@ -28,3 +28,8 @@ pub use engine::{Capabilities, Description, Direction, Engine, KeyRange};
 pub use error::{Error, Result};
 pub use options::{Compression, Durability, OpenOptions};
 pub use stats::Stats;
+
+/// The README's example, compiled and run with the other documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
