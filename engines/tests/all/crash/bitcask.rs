@@ -32,7 +32,9 @@ fn with_bitcask<T>(durability: Durability, seed: u64, test: impl FnOnce(Subject<
         let fs = Arc::new(disk.clone());
         Ok(Box::new(Bitcask::open_in(fs, Path::new("/db"), options.clone())?))
     };
-    test(Subject { name: "bitcask", durability, open: &open })
+    // A damaged record is passed over and the records behind it are kept: see the last test.
+    let log_suffix = None;
+    test(Subject { name: "bitcask", durability, log_suffix, open: &open })
 }
 
 fn crashes(durability: Durability, threads: usize, seed_count: u64) {
@@ -85,4 +87,19 @@ fn failing_calls() {
         }
     }
     report.assert_clean("bitcask, failing calls");
+}
+
+#[test]
+#[ignore = "finding: a record whose middle page was lost is passed over as damage, and newer ones \
+            of the same file are kept"]
+fn no_write_is_found_that_is_newer_than_a_lost_one_in_the_same_file() {
+    let mut report = Report::default();
+    for seed in seeds(3) {
+        let shape = Shape { seed, phases: 3, threads: 1, steps: 150, keys: 40, value_bytes: 300 };
+        report.add(with_bitcask(Durability::Process, seed, |subject| {
+            let log_suffix = Some(".bitcask.data");
+            crash_everywhere(Subject { log_suffix, ..subject }, shape)
+        }));
+    }
+    report.assert_clean("bitcask, holes");
 }

@@ -33,7 +33,7 @@ fn with_lsm<T>(durability: Durability, test: impl FnOnce(Subject<'_>) -> T) -> T
         let fs = Arc::new(disk.clone());
         Ok(Box::new(Lsm::open_in(fs, Path::new("/db"), options.clone())?))
     };
-    test(Subject { name: "lsm", durability, open: &open })
+    test(Subject { name: "lsm", durability, log_suffix: Some(".log"), open: &open })
 }
 
 fn crashes(durability: Durability, threads: usize, seed_count: u64) {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use engines::fs::sim::{SimFs, Trace};
+use engines::fs::sim::{Call, SimFs, Trace};
 use engines::{Batch, Durability, Engine, Result};
 
 use super::fold;
@@ -16,6 +16,9 @@ use super::oracle::{Barrier, History, Operation, State};
 pub(crate) struct Subject<'a> {
     pub(crate) name: &'a str,
     pub(crate) durability: Durability,
+    /// How the paths end of the files that writes go to first, if within one of them no write may
+    /// be found that is newer than a lost one, even if pages are lost at random.
+    pub(crate) log_suffix: Option<&'a str>,
     pub(crate) open: &'a (dyn Fn(&SimFs) -> Result<Box<dyn Engine>> + Sync),
 }
 
@@ -141,7 +144,28 @@ pub(crate) fn record(subject: Subject<'_>, disk: &SimFs, phases: &[Phase]) -> Re
         }
     }
     let errors = recorder.errors.into_inner().unwrap();
-    Recording { trace: disk.trace(), history: recorder.history, live, errors }
+    let trace = disk.trace();
+    if let [stream] = recorder.history.streams.as_mut_slice()
+        && let Some(suffix) = subject.log_suffix
+        && subject.durability > Durability::Buffered
+    {
+        find_logs(stream, &trace, suffix);
+    }
+    Recording { trace, history: recorder.history, live, errors }
+}
+
+/// Tells which log each operation of the only thread went to: the one written to meanwhile.
+fn find_logs(operations: &mut [Operation], trace: &Trace, suffix: &str) {
+    for operation in operations {
+        // One that failed may have been cut short anywhere.
+        let Some(end) = operation.acked else { continue };
+        operation.log = trace.calls()[operation.issued..end].iter().find_map(|call| match call {
+            Call::Write { path, file, .. } => {
+                path.to_str().is_some_and(|path| path.ends_with(suffix)).then_some(*file)
+            }
+            _ => None,
+        });
+    }
 }
 
 struct Recorder<'a> {
@@ -177,7 +201,7 @@ impl Recorder<'_> {
                     let done = self.noting("write", || write(engine, changes));
                     let acked = done.map(|()| self.disk.mark());
                     let (changes, phase) = (changes.clone(), self.phase);
-                    operations.push(Operation { changes, phase, issued, acked });
+                    operations.push(Operation { changes, phase, issued, acked, log: None });
                 }
                 Step::Sync => {
                     if self.noting("sync", || engine.sync()).is_some() {
