@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use super::keydir::Location;
 use super::names::FileId;
 use super::record::{HEADER_BYTES, Header, Record};
-use crate::fs::ReadFile;
+use crate::fs::{Filler, ReadFile};
 use crate::{Error, Result};
 
 /// A data file, open for reading.
@@ -182,6 +182,9 @@ impl Records<'_> {
         if left == 0 {
             return Ok(Next::End);
         }
+        if self.only_filler_is_left()? {
+            return Ok(Next::End);
+        }
         if left < HEADER_BYTES as u64 {
             return Ok(Next::Torn { offset, problem: "a header that is cut short" });
         }
@@ -205,6 +208,26 @@ impl Records<'_> {
             Ok(record) => Next::Record { offset, header, record },
             Err(problem) => Next::Damage { offset, problem },
         })
+    }
+}
+
+impl Records<'_> {
+    /// Whether what follows was prepared for appending, and its writer died.
+    fn only_filler_is_left(&mut self) -> Result<bool> {
+        let left = self.length - self.offset;
+        let Some(length) = usize::try_from(left).ok().filter(|left| *left < Filler::MAX_BYTES)
+        else {
+            return Ok(false);
+        };
+        let first = self.file.reader.read_at(self.offset, 1, &mut self.scratch)?;
+        if !Filler::Ones.is_all_of(first) {
+            return Ok(false);
+        }
+        Ok(Filler::Ones.is_all_of(self.file.reader.read_at(
+            self.offset,
+            length,
+            &mut self.scratch,
+        )?))
     }
 }
 

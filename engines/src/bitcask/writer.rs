@@ -7,13 +7,8 @@ use std::sync::atomic::Ordering;
 use super::data_file::{DataFile, Tail};
 use super::names::{self, FileId};
 use super::shared::{Shared, usage_of_length};
-use crate::fs::{Access, Create, WriteFile};
+use crate::fs::{Access, Appender, Create, Filler, WriteFile};
 use crate::{Durability, Error, Result};
-
-/// How far ahead disk space is reserved: as much as the file holds, within these bounds. Appends
-/// into reserved space cost about a third less than into space that each must allocate.
-const RESERVE_BYTES_MIN: u64 = 1 << 20;
-const RESERVE_BYTES_MAX: u64 = 64 << 20;
 
 /// After how many more bytes the written part of the active file is mapped for readers.
 const MAP_STEP_BYTES: u64 = 32 << 20;
@@ -49,10 +44,9 @@ pub(super) struct Buffers {
 #[derive(Debug)]
 struct Active {
     data: Arc<DataFile>,
-    file: Arc<dyn WriteFile>,
+    file: Appender,
     /// Where the next record goes, buffered ones counted.
     end: u64,
-    reserved_end: u64,
     mapped_end: u64,
 }
 
@@ -110,10 +104,11 @@ impl Writer {
     /// Ends the active file, if there is one: it is read through a mapping from now on, and the
     /// background thread syncs it and writes its hint file.
     pub(super) fn seal(&mut self, shared: &Shared) -> Result<()> {
-        let Some(active) = &self.active else { return Ok(()) };
+        let Some(active) = &mut self.active else { return Ok(()) };
         active.flush()?;
-        // Gives back what was reserved; that alone needs no success.
-        let _ = active.file.truncate(active.end);
+        // What is behind the records is told from them when the file is loaded: this alone needs
+        // no success.
+        let _ = active.file.finish();
         let id = active.data.id;
         if active.end == 0 {
             shared.change_files(|files| files.remove(id));
@@ -123,7 +118,7 @@ impl Writer {
         let reader = shared.fs.open(&active.data.path, Access::Mapped)?;
         let sealed = Arc::new(active.data.with_reader(reader, None));
         shared.change_files(|files| files.insert(sealed.clone()));
-        self.sealed_unsynced.push((id, active.file.clone()));
+        self.sealed_unsynced.push((id, active.file.file().clone()));
         self.active = None;
         shared.queue.seal(id);
         Ok(())
@@ -147,9 +142,9 @@ impl Writer {
     pub(super) fn take_unsynced(&mut self) -> Result<Unsynced> {
         let mut files: Vec<_> =
             std::mem::take(&mut self.sealed_unsynced).into_iter().map(|(_, file)| file).collect();
-        if let Some(active) = &self.active {
+        if let Some(active) = &mut self.active {
             active.flush()?;
-            files.push(active.file.clone());
+            files.push(active.file.file().clone());
         }
         let directory = std::mem::take(&mut self.directory_unsynced);
         Ok(Unsynced { files, directory, sequence: self.sequence })
@@ -188,7 +183,8 @@ impl Writer {
         let tail = buffered.then(|| Arc::new(Tail::default()));
         let data = Arc::new(DataFile { id, path, reader, usage: usage_of_length(0), tail });
         shared.change_files(|files| files.insert(data.clone()));
-        Ok(Active { data, file, end: 0, reserved_end: 0, mapped_end: 0 })
+        let file = Appender::new(file, 0, Filler::Ones);
+        Ok(Active { data, file, end: 0, mapped_end: 0 })
     }
 
     /// Undoes a failed append, which may have left a part of itself. Where that fails too, the
@@ -196,12 +192,11 @@ impl Writer {
     fn keep_after_failure(&mut self, shared: &Shared, mut active: Active) {
         // A buffer that could not be flushed is whole, and is written to the same place again.
         let buffered = active.data.tail.is_some();
-        active.reserved_end = active.end;
-        if buffered || active.file.truncate(active.end).is_ok() {
+        if buffered || active.file.finish().is_ok() {
             self.active = Some(active);
         } else {
             let id = active.data.id;
-            self.sealed_unsynced.push((id, active.file));
+            self.sealed_unsynced.push((id, active.file.file().clone()));
             shared.queue.seal(id);
         }
     }
@@ -213,9 +208,9 @@ impl Active {
     }
 
     fn append(&mut self, shared: &Shared, parts: &[&[u8]], size: usize) -> Result<()> {
-        match &self.data.tail {
-            Some(tail) => self.buffer(tail, parts, size, shared.options.buffer_bytes)?,
-            None => self.write(parts, size)?,
+        match self.data.tail.clone() {
+            Some(tail) => self.buffer(&tail, parts, size, shared.options.buffer_bytes)?,
+            None => self.write(parts)?,
         }
         self.end += size as u64;
         self.data.usage.length.store(self.end, Ordering::Release);
@@ -223,7 +218,7 @@ impl Active {
         Ok(())
     }
 
-    fn buffer(&self, tail: &Tail, parts: &[&[u8]], size: usize, limit: usize) -> Result<()> {
+    fn buffer(&mut self, tail: &Tail, parts: &[&[u8]], size: usize, limit: usize) -> Result<()> {
         if tail.buffer.read().bytes.len() + size > limit {
             self.flush()?;
         }
@@ -239,7 +234,7 @@ impl Active {
 
     /// Hands the buffer to the system. If that fails the buffer stays, and readers find the
     /// records there; the next flush writes all of it again to the same place.
-    fn flush(&self) -> Result<()> {
+    fn flush(&mut self) -> Result<()> {
         let Some(tail) = &self.data.tail else { return Ok(()) };
         {
             // Held across the write, for reading only: readers go on, and only this thread, which
@@ -248,7 +243,7 @@ impl Active {
             if buffer.bytes.is_empty() {
                 return Ok(());
             }
-            self.file.write_at(buffer.start, &buffer.bytes)?;
+            self.file.append(&buffer.bytes)?;
         }
         let mut buffer = tail.buffer.write();
         buffer.start += buffer.bytes.len() as u64;
@@ -259,21 +254,15 @@ impl Active {
         Ok(())
     }
 
-    fn write(&mut self, parts: &[&[u8]], size: usize) -> Result<()> {
-        let end = self.end + size as u64;
-        if end > self.reserved_end {
-            let ahead = self.end.clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX);
-            self.reserved_end = end + ahead;
-            self.file.reserve(self.end, self.reserved_end - self.end);
-        }
+    fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
         match parts {
-            [whole] => self.file.write_at(self.end, whole),
+            [whole] => self.file.append(whole),
             parts => {
                 let mut slices = [IoSlice::new(&[]); 3];
                 for (slice, part) in slices.iter_mut().zip(parts) {
                     *slice = IoSlice::new(part);
                 }
-                self.file.write_parts_at(self.end, &slices[..parts.len().min(3)])
+                self.file.append_parts(&slices[..parts.len().min(3)])
             }
         }
     }

@@ -10,6 +10,7 @@
 //!   its directory returned; syncing the file alone does not make its name durable.
 //! - Until then a crash may keep or lose each of them.
 
+mod append;
 mod map;
 mod real;
 #[cfg(feature = "testing")]
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use crate::Result;
 
+pub(crate) use append::{Appender, Filler};
 pub use real::RealFs;
 
 /// Everything our engines ask of a file system. Paths are used as given.

@@ -45,7 +45,7 @@ impl Manifest {
     pub(crate) fn create(home: &Home, number: FileNumber, set: TableSet<'_>) -> Result<Self> {
         let path = home.path(FileKind::Manifest(number));
         let file = home.fs.create(&path, Create::Replace)?;
-        let options = LogOptions { reserve_bytes: 0, buffer_bytes: 0 };
+        let options = LogOptions { prepare: false, buffer_bytes: 0 };
         let mut writer = LogWriter::new(file, 0, options);
         let written = writer.append(&set.as_edit().encode()).and_then(|()| writer.sync());
         if let Err(error) = written {

@@ -33,8 +33,6 @@ use crate::{Batch, Durability, Error, Result};
 
 /// The larger a group, the cheaper each of its batches and the longer the first one waits.
 const GROUP_BYTES: usize = 1 << 20;
-/// Disk space is reserved for the log so far ahead.
-const RESERVE_BYTES: u64 = 64 << 20;
 /// What may wait in the process at the level `buffered`.
 const BUFFER_BYTES: usize = 64 << 10;
 const ARENA_CHUNK_BYTES: usize = 256 << 10;
@@ -211,7 +209,7 @@ impl Core {
         Ok(())
     }
 
-    /// Sends what waits in the process to the system, and gives reserved space back. The last
+    /// Sends what waits in the process to the system, and gives back what was prepared. The last
     /// thing that happens to the log.
     pub(crate) fn finish_log(&self) -> Result<()> {
         self.poison.check()?;
@@ -289,12 +287,11 @@ impl Core {
 }
 
 fn log_writer(options: &Options, file: &LogFile) -> LogWriter {
-    let reserve_bytes = RESERVE_BYTES.min(options.memtable_bytes as u64);
     let buffer_bytes = match options.durability {
         Durability::Buffered => BUFFER_BYTES,
         Durability::Process | Durability::Power => 0,
     };
-    LogWriter::new(Arc::clone(file.file()), 0, LogOptions { reserve_bytes, buffer_bytes })
+    LogWriter::new(Arc::clone(file.file()), 0, LogOptions { prepare: true, buffer_bytes })
 }
 
 /// Inserts the operations in `records` from sequence `next` on. Returns the sequence behind them.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{BLOCK_BYTES, FragmentType, HEADER_BYTES};
-use crate::fs::WriteFile;
+use crate::fs::{Appender, Filler, WriteFile};
 use crate::lsm::coding::checksum;
 use crate::{Error, Result};
 
@@ -13,8 +13,9 @@ const KEPT_BUFFER_BYTES: usize = 4 << 20;
 /// How a log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogOptions {
-    /// How far disk space is reserved ahead, in bytes; 0 for not at all.
-    pub(crate) reserve_bytes: u64,
+    /// Whether the file is prepared ahead for many small writes, so that it is longer than its
+    /// records until it is finished.
+    pub(crate) prepare: bool,
     /// How many bytes may wait in memory before they are written; 0 writes at every
     /// [`commit`](LogWriter::commit).
     pub(crate) buffer_bytes: usize,
@@ -27,13 +28,10 @@ pub(crate) struct LogOptions {
 /// knows what the file holds at its end, so the writer refuses everything from then on.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
-    file: Arc<dyn WriteFile>,
+    file: Appender,
     options: LogOptions,
     /// Framed, not yet written.
     pending: Vec<u8>,
-    /// Where `pending` will be written.
-    written_to: u64,
-    reserved_to: u64,
     failure: Option<String>,
 }
 
@@ -41,14 +39,11 @@ impl LogWriter {
     /// Writes into `file` from `offset` on: 0, or the end of its last whole record, with nothing
     /// behind it.
     pub(crate) fn new(file: Arc<dyn WriteFile>, offset: u64, options: LogOptions) -> Self {
-        Self {
-            file,
-            options,
-            pending: Vec::new(),
-            written_to: offset,
-            reserved_to: offset,
-            failure: None,
-        }
+        let file = match options.prepare {
+            true => Appender::new(file, offset, Filler::Zeros),
+            false => Appender::exact(file, offset),
+        };
+        Self { file, options, pending: Vec::new(), failure: None }
     }
 
     /// Appends one record: [`add`](Self::add) and [`commit`](Self::commit).
@@ -103,13 +98,10 @@ impl LogWriter {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let end = self.offset();
-        self.reserve_up_to(end);
-        if let Err(error) = self.file.write_at(self.written_to, &self.pending) {
+        if let Err(error) = self.file.append(&self.pending) {
             self.failure = Some(error.to_string());
             return Err(error);
         }
-        self.written_to = end;
         self.pending.clear();
         if self.pending.capacity() > KEPT_BUFFER_BYTES {
             self.pending = Vec::new();
@@ -124,32 +116,28 @@ impl LogWriter {
     /// falsely succeed.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.flush()?;
-        self.file.sync().inspect_err(|error| self.failure = Some(error.to_string()))
+        self.file.file().sync().inspect_err(|error| self.failure = Some(error.to_string()))
     }
 
-    /// Ends the log: writes what waits, and gives reserved space back. Does not sync.
+    /// Ends the log: writes what waits, and gives back what was prepared. Does not sync.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.flush()?;
-        if self.reserved_to > self.written_to {
-            self.file.truncate(self.written_to)?;
-            self.reserved_to = self.written_to;
-        }
-        Ok(())
+        if self.options.prepare { self.file.finish() } else { Ok(()) }
     }
 
     /// Where the next record goes: the length of the log, what waits in memory included.
     pub(crate) fn offset(&self) -> u64 {
-        self.written_to + self.pending.len() as u64
+        self.written() + self.pending.len() as u64
     }
 
     /// How much of the log the file holds.
     pub(crate) fn written(&self) -> u64 {
-        self.written_to
+        self.file.end()
     }
 
     /// The file, for syncing beside appending.
     pub(crate) fn file(&self) -> &Arc<dyn WriteFile> {
-        &self.file
+        self.file.file()
     }
 
     fn check_usable(&self) -> Result<()> {
@@ -175,14 +163,6 @@ impl LogWriter {
         source.move_to(&mut self.pending, length);
         let crc = checksum(&[&self.pending[start + 6..]]);
         self.pending[start..start + 4].copy_from_slice(&crc.to_le_bytes());
-    }
-
-    fn reserve_up_to(&mut self, end: u64) {
-        if self.options.reserve_bytes > 0 && end > self.reserved_to {
-            let length = (end - self.written_to).max(self.options.reserve_bytes);
-            self.file.reserve(self.written_to, length);
-            self.reserved_to = self.written_to + length;
-        }
     }
 }
 
