@@ -23,6 +23,7 @@ mod write;
 
 mod data_file;
 mod keydir;
+mod queue;
 mod shared;
 mod writer;
 

@@ -13,7 +13,7 @@ use super::load::Damage;
 use super::lock::WriteLock;
 use super::names::FileId;
 use super::options::Options;
-use super::worker::Queue;
+use super::queue::Queue;
 use super::writer::Writer;
 use crate::fs::FileSystem;
 use crate::{Durability, Error, Result};
@@ -66,6 +66,7 @@ impl Shared {
         writer: Writer,
         damage: Vec<Damage>,
     ) -> Self {
+        let queue = Queue::new(options.durability);
         Self {
             fs,
             directory,
@@ -77,7 +78,7 @@ impl Shared {
             writer: Mutex::new(writer),
             keydir,
             files: ArcSwap::from_pointee(files),
-            queue: Queue::default(),
+            queue,
             counters: Counters::default(),
             poison: OnceLock::new(),
             write_lock,

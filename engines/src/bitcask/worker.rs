@@ -1,117 +1,15 @@
 //! The background thread: it syncs sealed files, writes their hint files, and merges.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
-
-use parking_lot::{Condvar, Mutex};
 
 use super::data_file::{DataFile, Next};
 use super::hint::HintWriter;
 use super::merge;
 use super::names::FileId;
+use super::queue::Job;
 use super::shared::Shared;
 use crate::{Error, Result};
-
-/// What waits to be done in the background.
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    sealed: VecDeque<FileId>,
-    check_merges: bool,
-    busy: bool,
-    stop: bool,
-    last_error: Option<String>,
-}
-
-/// One piece of background work.
-#[derive(Debug, Clone, Copy)]
-enum Job {
-    Finish(FileId),
-    Merge,
-}
-
-impl Queue {
-    /// A file was sealed: sync it, write its hint file, and see whether to merge.
-    pub(super) fn seal(&self, id: FileId) {
-        let mut state = self.state.lock();
-        state.sealed.push_back(id);
-        state.check_merges = true;
-        self.changed.notify_all();
-    }
-
-    /// More is dead than before: see whether to merge.
-    pub(super) fn check_merges(&self) {
-        self.state.lock().check_merges = true;
-        self.changed.notify_all();
-    }
-
-    /// Returns when nothing waits and nothing runs.
-    pub(super) fn wait_until_idle(&self) {
-        let mut state = self.state.lock();
-        while (state.busy || !state.sealed.is_empty() || state.check_merges) && !state.stop {
-            self.changed.wait(&mut state);
-        }
-    }
-
-    pub(super) fn stop(&self) {
-        self.state.lock().stop = true;
-        self.changed.notify_all();
-    }
-
-    /// Waits so long, or until the engine is closed.
-    pub(super) fn wait_or_stop(&self, time: Duration) {
-        let deadline = Instant::now() + time;
-        let mut state = self.state.lock();
-        while !state.stop && !self.changed.wait_until(&mut state, deadline).timed_out() {}
-    }
-
-    pub(super) fn is_stopping(&self) -> bool {
-        self.state.lock().stop
-    }
-
-    /// The last failure of background work.
-    pub(super) fn last_error(&self) -> Option<String> {
-        self.state.lock().last_error.clone()
-    }
-
-    /// Waits for the next job; files that are sealed are finished even when stopping, merges not
-    /// begun.
-    fn next(&self) -> Option<Job> {
-        let mut state = self.state.lock();
-        loop {
-            let job = match state.sealed.pop_front() {
-                Some(id) => Some(Job::Finish(id)),
-                None if state.stop => return None,
-                None if state.check_merges => {
-                    state.check_merges = false;
-                    Some(Job::Merge)
-                }
-                None => None,
-            };
-            if job.is_some() {
-                state.busy = true;
-                return job;
-            }
-            self.changed.wait(&mut state);
-        }
-    }
-
-    fn done(&self, result: Result<()>) {
-        let mut state = self.state.lock();
-        state.busy = false;
-        if let Err(error) = result {
-            state.last_error = Some(error.to_string());
-        }
-        self.changed.notify_all();
-    }
-}
 
 /// Starts the thread.
 pub(super) fn start(shared: Arc<Shared>) -> Result<JoinHandle<()>> {

@@ -96,6 +96,7 @@ impl Writer {
             return Err(error);
         }
         self.sequence += 1;
+        shared.queue.note_append();
         let id = active.data.id;
         self.active = Some(active);
         Ok((id, start))
