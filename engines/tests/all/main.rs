@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod bitcask_golden;
+mod bitcask_model;
 mod conformance;
 mod crash;
 mod golden;

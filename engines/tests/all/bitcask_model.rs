@@ -1,0 +1,349 @@
+//! Bitcask against an ordered map: whatever is done, both hold the same.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use engines::bitcask::{Bitcask, Options};
+use engines::fs::FileSystem;
+use engines::fs::sim::SimFs;
+use engines::{Batch, Direction, Durability, Engine, Error, KeyRange};
+use proptest::prelude::*;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Put(u8, u16),
+    Delete(u8),
+    Write(Vec<(u8, Option<u16>)>),
+    Sync,
+    Compact,
+    Quiesce,
+    /// Closes and opens again, without the hint files if so.
+    Reopen(bool),
+    /// Scans from one key to another.
+    Scan(u8, u8, bool),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let key = || 0..24u8;
+    let size = || prop_oneof![8 => 0..200u16, 1 => 200..6_000u16];
+    let operation = (key(), proptest::option::of(size()));
+    let step = prop_oneof![
+        12 => (key(), size()).prop_map(|(key, size)| Step::Put(key, size)),
+        4 => key().prop_map(Step::Delete),
+        4 => proptest::collection::vec(operation, 0..8).prop_map(Step::Write),
+        1 => Just(Step::Sync),
+        1 => Just(Step::Compact),
+        1 => Just(Step::Quiesce),
+        1 => any::<bool>().prop_map(Step::Reopen),
+        1 => (key(), key(), any::<bool>()).prop_map(|(from, to, back)| Step::Scan(from, to, back)),
+    ];
+    proptest::collection::vec(step, 1..120)
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    let durability = prop::sample::select(&Durability::ALL[..]);
+    (durability, 100..5_000u64, 0..2_000usize, any::<bool>(), 1..4usize).prop_map(
+        |(durability, max_file_bytes, buffer_bytes, merges, small_files)| {
+            let mut options =
+                Options { durability, max_file_bytes, buffer_bytes, ..Options::default() };
+            options.merge.enabled = merges;
+            options.merge.small_file_bytes = max_file_bytes / 2;
+            options.merge.trigger_small_files = small_files;
+            options
+        },
+    )
+}
+
+/// Keys of many lengths, the empty one too.
+fn key(number: u8) -> Vec<u8> {
+    vec![number; usize::from(number) * 3 % 40]
+}
+
+/// No two values are alike.
+fn value(step: usize, size: u16) -> Vec<u8> {
+    let mut value = vec![b'v'; usize::from(size)];
+    let stamp = step.to_be_bytes();
+    let length = stamp.len().min(value.len());
+    value[..length].copy_from_slice(&stamp[stamp.len() - length..]);
+    value
+}
+
+fn open(disk: &SimFs, options: &Options) -> Bitcask {
+    Bitcask::open_in(Arc::new(disk.clone()), Path::new("/data"), options.clone()).unwrap()
+}
+
+fn remove_hints(disk: &SimFs) {
+    for entry in disk.list(Path::new("/data")).unwrap() {
+        if entry.name().unwrap().ends_with(".hint") {
+            disk.remove(&entry.path).unwrap();
+        }
+    }
+}
+
+fn scan(store: &Bitcask, range: KeyRange<'_>, direction: Direction) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut visit = |key: &[u8], value: &[u8]| {
+        found.push((key.to_vec(), value.to_vec()));
+        ControlFlow::Continue(())
+    };
+    store.scan(range, direction, &mut visit).unwrap();
+    found
+}
+
+fn check(store: &Bitcask, model: &Model) {
+    let found = scan(store, KeyRange::all(), Direction::Forward);
+    assert!(found.iter().map(|(key, value)| (key, value)).eq(model.iter()), "scan");
+    for number in 0..24 {
+        let key = key(number);
+        assert_eq!(store.get_vec(&key).unwrap().as_ref(), model.get(&key));
+    }
+    assert_eq!(store.stats().unwrap().live_records, Some(model.len() as u64));
+}
+
+fn check_range(store: &Bitcask, model: &Model, from: u8, to: u8, back: bool) {
+    let (from, to) = (key(from).min(key(to)), key(from).max(key(to)));
+    let direction = if back { Direction::Backward } else { Direction::Forward };
+    let found = scan(store, KeyRange::between(&from, &to), direction);
+    let range = (Bound::Included(from), Bound::Excluded(to));
+    let mut expected: Vec<_> =
+        model.range(range).map(|(key, value)| (key.clone(), value.clone())).collect();
+    if back {
+        expected.reverse();
+    }
+    assert_eq!(found, expected);
+}
+
+fn apply(model: &mut Model, key: Vec<u8>, value: Option<Vec<u8>>) {
+    match value {
+        Some(value) => model.insert(key, value),
+        None => model.remove(&key),
+    };
+}
+
+fn run(steps: Vec<Step>, options: &Options) {
+    let disk = SimFs::new();
+    let mut store = open(&disk, options);
+    let mut model = Model::new();
+    for (number, step) in steps.into_iter().enumerate() {
+        match step {
+            Step::Put(which, size) => {
+                store.put(&key(which), &value(number, size)).unwrap();
+                apply(&mut model, key(which), Some(value(number, size)));
+            }
+            Step::Delete(which) => {
+                store.delete(&key(which)).unwrap();
+                apply(&mut model, key(which), None);
+            }
+            Step::Write(operations) => {
+                let mut batch = Batch::new();
+                for (at, (which, size)) in operations.into_iter().enumerate() {
+                    let new = size.map(|size| value(number * 1_000 + at, size));
+                    match &new {
+                        Some(new) => batch.put(&key(which), new).unwrap(),
+                        None => batch.delete(&key(which)).unwrap(),
+                    }
+                    apply(&mut model, key(which), new);
+                }
+                store.write(&batch).unwrap();
+            }
+            Step::Sync => store.sync().unwrap(),
+            Step::Quiesce => store.quiesce().unwrap(),
+            Step::Compact => {
+                store.compact().unwrap();
+                assert_eq!(store.stats().unwrap().dead_bytes, Some(0));
+                check(&store, &model);
+            }
+            Step::Reopen(without_hints) => {
+                Box::new(store).close().unwrap();
+                if without_hints {
+                    remove_hints(&disk);
+                }
+                store = open(&disk, options);
+                assert_eq!(store.damage(), []);
+                check(&store, &model);
+            }
+            Step::Scan(from, to, back) => check_range(&store, &model, from, to, back),
+        }
+    }
+    check(&store, &model);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn a_bitcask_is_an_ordered_map(steps in steps(), options in options()) {
+        run(steps, &options);
+    }
+}
+
+#[test]
+fn what_the_format_cannot_hold_is_refused_and_nothing_is_written() {
+    let disk = SimFs::new();
+    let store = open(&disk, &Options::default());
+    let before = disk.mark();
+    let long = vec![0; 65_536];
+    let tombstone = b"bitcask_tombstone and more";
+    assert!(matches!(store.put(&long, b""), Err(Error::TooLarge { what: "key", .. })));
+    assert!(matches!(store.put(b"key", tombstone), Err(Error::InvalidArgument(_))));
+    let mut batch = Batch::new();
+    batch.put(b"good", b"value").unwrap();
+    batch.put(b"bad", tombstone).unwrap();
+    assert!(matches!(store.write(&batch), Err(Error::InvalidArgument(_))));
+    let mut batch = Batch::new();
+    batch.put(b"good", b"value").unwrap();
+    batch.delete(&long).unwrap();
+    assert!(matches!(store.write(&batch), Err(Error::TooLarge { .. })));
+    // No key that long can be there.
+    store.delete(&long).unwrap();
+    store.delete(b"missing").unwrap();
+    assert_eq!(disk.mark(), before);
+    assert_eq!(store.stats().unwrap().live_records, Some(0));
+}
+
+#[test]
+fn a_directory_is_opened_once_and_created_only_if_asked() {
+    let disk = SimFs::new();
+    let no_create = Options { create: false, ..Options::default() };
+    let at = |path: &str, options: &Options| {
+        Bitcask::open_in(Arc::new(disk.clone()), Path::new(path), options.clone())
+    };
+    assert!(matches!(at("/data", &no_create), Err(Error::NotADatabase { .. })));
+    assert_eq!(disk.mark(), 0);
+    let store = at("/data", &Options::default()).unwrap();
+    assert!(matches!(at("/data", &Options::default()), Err(Error::Locked { .. })));
+    store.put(b"key", b"value").unwrap();
+    drop(store);
+    assert_eq!(at("/data", &no_create).unwrap().get_vec(b"key").unwrap().unwrap(), b"value");
+}
+
+/// The tombstone of a key is kept as long as an older file holds the key, and no longer.
+#[test]
+fn a_deleted_key_stays_deleted_through_partial_merges() {
+    let disk = SimFs::new();
+    let mut options = Options { max_file_bytes: 1_000, ..Options::default() };
+    options.merge.enabled = false;
+    // The first file holds the key, and enough that lives for no merge to want it.
+    let store = open(&disk, &options);
+    store.put(b"key", &[1; 100]).unwrap();
+    store.put(b"stays", &[2; 800]).unwrap();
+    store.put(b"next file", &[3; 500]).unwrap();
+    store.delete(b"key").unwrap();
+    store.delete(b"next file").unwrap();
+    Box::new(store).close().unwrap();
+
+    options.merge.enabled = true;
+    options.merge.small_file_bytes = 0;
+    options.merge.trigger_dead_fraction = 0.5;
+    options.merge.threshold_dead_fraction = 0.5;
+    let store = open(&disk, &options);
+    store.quiesce().unwrap();
+    assert_eq!(store.stats().unwrap().compaction_count, Some(1), "the second file was merged");
+    assert!(disk.read(Path::new("/data/1.bitcask.data")).is_some(), "the first was not");
+    Box::new(store).close().unwrap();
+
+    options.merge.enabled = false;
+    for _ in 0..2 {
+        let store = open(&disk, &options);
+        assert_eq!(store.get_vec(b"key").unwrap(), None);
+        assert_eq!(store.get_vec(b"stays").unwrap().unwrap(), [2; 800]);
+        store.compact().unwrap();
+        assert_eq!(store.stats().unwrap().dead_bytes, Some(0));
+        Box::new(store).close().unwrap();
+        remove_hints(&disk);
+    }
+}
+
+/// Readers, scans, a writer and merges at the same time, on real files. Each key's value carries a
+/// number that only grows; a reader never sees it shrink.
+#[test]
+fn readers_and_scans_go_on_while_files_are_written_and_merged() {
+    const KEYS: u64 = 200;
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { max_file_bytes: 20_000, ..Options::default() };
+    let store = Bitcask::open(directory.path(), options.clone()).unwrap();
+    let number = |value: &[u8]| u64::from_be_bytes(value[..8].try_into().unwrap());
+    let write = |key: u64, round: u64| {
+        let mut value = vec![u8::try_from(round % 256).unwrap(); 100];
+        value[..8].copy_from_slice(&round.to_be_bytes());
+        store.put(&key.to_be_bytes(), &value).unwrap();
+    };
+    (0..KEYS).for_each(|key| write(key, 0));
+    let (done, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for reader in 0..3 {
+            let (store, done, rounds) = (&store, &done, &rounds);
+            scope.spawn(move || {
+                let mut seen = vec![0; KEYS as usize];
+                let mut turn = 0u64;
+                while !done.load(Ordering::Acquire) {
+                    let key = (turn * 7 + reader) % KEYS;
+                    let value = store.get_vec(&key.to_be_bytes()).unwrap().expect("never deleted");
+                    assert!(number(&value) >= seen[key as usize], "key {key} went back");
+                    seen[key as usize] = number(&value);
+                    turn += 1;
+                    if turn.is_multiple_of(500) {
+                        // One moment: a round is written in the order of the keys.
+                        let found = scan(store, KeyRange::all(), Direction::Forward);
+                        let numbers: Vec<_> = found.iter().map(|(_, v)| number(v)).collect();
+                        assert_eq!(numbers.len() as u64, KEYS);
+                        assert!(numbers.is_sorted_by(|a, b| a >= b), "{numbers:?}");
+                        assert!(numbers[0] - numbers[KEYS as usize - 1] <= 1, "{numbers:?}");
+                    }
+                    rounds.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                store.compact().unwrap();
+            }
+        });
+        for round in 1..=150 {
+            (0..KEYS).for_each(|key| write(key, round));
+        }
+        done.store(true, Ordering::Release);
+    });
+    store.compact().unwrap();
+    let stats = store.stats().unwrap();
+    assert_eq!((stats.live_records, stats.dead_bytes), (Some(KEYS), Some(0)));
+    assert!(stats.compaction_count.unwrap() > 0 && rounds.load(Ordering::Relaxed) > 0);
+    Box::new(store).close().unwrap();
+    let store = Bitcask::open(directory.path(), options).unwrap();
+    for (_, value) in scan(&store, KeyRange::all(), Direction::Forward) {
+        assert_eq!(number(&value), 150);
+    }
+}
+
+#[test]
+fn threads_that_write_together_each_find_their_own() {
+    for durability in Durability::ALL {
+        let disk = SimFs::new();
+        let options = Options { durability, max_file_bytes: 10_000, ..Options::default() };
+        let store = open(&disk, &options);
+        std::thread::scope(|scope| {
+            for thread in 0..4u8 {
+                let store = &store;
+                scope.spawn(move || {
+                    for turn in 0..300u32 {
+                        let key = [&[thread][..], &(turn % 50).to_be_bytes()].concat();
+                        store.put(&key, &turn.to_be_bytes()).unwrap();
+                        let found = store.get_vec(&key).unwrap().unwrap();
+                        assert_eq!(found, turn.to_be_bytes());
+                        if turn.is_multiple_of(7) {
+                            store.delete(&key).unwrap();
+                            assert_eq!(store.get_vec(&key).unwrap(), None);
+                        }
+                    }
+                });
+            }
+        });
+        let before = scan(&store, KeyRange::all(), Direction::Forward);
+        Box::new(store).close().unwrap();
+        assert_eq!(scan(&open(&disk, &options), KeyRange::all(), Direction::Forward), before);
+    }
+}
