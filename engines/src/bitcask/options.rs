@@ -17,7 +17,7 @@ pub struct Options {
     /// larger ones need fewer open files and mappings.
     pub max_file_bytes: u64,
     /// How many bytes of acknowledged writes may wait in the process at level `Buffered`.
-    /// Default: 256 KiB. More saves no time that could be measured, and loses more in a crash.
+    /// Default: 256 KiB. More saves system calls, and loses more in a crash.
     pub buffer_bytes: usize,
     /// When files are merged in the background.
     pub merge: MergePolicy,

@@ -17,8 +17,9 @@ const WAITING_FILES_MAX: usize = 8;
 /// The queue of the background thread.
 ///
 /// Finishing a sealed file is no hurry: it makes the next opening fast, and syncs what need not be
-/// synced yet, which costs the writer about half its speed while it lasts. So it is done when the
-/// writer rests, when too many files wait, and when somebody waits for the background to be quiet.
+/// synced yet, which slows the writer down (500,000 records of 2,702 bytes on two cores: 3.4 s, and
+/// 2.1 s without). So it is done when the writer rests, when too many files wait, and when somebody
+/// waits for the background to be quiet.
 #[derive(Debug)]
 pub(super) struct Queue {
     /// How many sealed files may wait.

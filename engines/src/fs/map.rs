@@ -4,7 +4,8 @@
 //! `pread` and at 1.5 million with a mapping.
 //!
 //! # Invariant
-//! A mapped file is sealed: no process shortens or rewrites it while the mapping lives. Our
+//! A mapped file is sealed, or at least its mapped part is: no process shortens that or rewrites it
+//! while the mapping lives; Bitcask maps the written part of a file that it still appends to. Our
 //! engines map only files they have finished, hold the directory's lock while they do, and replace
 //! files under new names. Somebody who truncates such a file from outside all the same ends the
 //! process with SIGBUS, as with every program that maps files.
