@@ -176,7 +176,8 @@ impl Records<'_> {
     /// The next record.
     ///
     /// After damage reading goes on where the header says that the next record starts, never at
-    /// something that looks like a record further on: a value may hold such bytes.
+    /// something that looks like a record further on: a value may hold such bytes. Behind what
+    /// looks like power loss it does not go on.
     pub(super) fn next(&mut self) -> Result<Next<'_>> {
         let (offset, left) = (self.offset, self.length - self.offset);
         if left == 0 {
@@ -206,6 +207,7 @@ impl Records<'_> {
         let bytes = self.file.reader.read_at(offset, size, &mut self.scratch)?;
         Ok(match Record::decode(bytes) {
             Ok(record) => Next::Record { offset, header, record },
+            Err(_) if has_lost_page(offset, bytes) => Next::Torn { offset, problem: LOST_PAGE },
             Err(problem) => Next::Damage { offset, problem },
         })
     }
@@ -229,6 +231,23 @@ impl Records<'_> {
             &mut self.scratch,
         )?))
     }
+}
+
+const LOST_PAGE: &str = "a page within a record that was never written";
+
+/// What file systems write at once.
+const PAGE_BYTES: usize = 4 << 10;
+
+/// Whether `bytes`, which lie at `offset`, hold a whole page of zeros or of filler. That is how power
+/// loss leaves a page that did not reach the disk; a disk that decays loses bits. Behind a lost page
+/// nothing was synced either, and to keep it would be to find a later write without an earlier one.
+///
+/// A page that holds the start of a record needs no such look: there is no header then.
+fn has_lost_page(offset: u64, bytes: &[u8]) -> bool {
+    let page = PAGE_BYTES as u64;
+    let before_page = usize::try_from(offset.next_multiple_of(page) - offset).unwrap_or(0);
+    let pages = bytes.get(before_page..).unwrap_or_default().chunks_exact(PAGE_BYTES);
+    pages.into_iter().any(|page| page.iter().all(|byte| *byte == 0) || Filler::Ones.is_all_of(page))
 }
 
 /// The files that reads go to, by ascending id. A set never changes: a reader that holds one finds
@@ -267,5 +286,30 @@ impl FileSet {
 
     fn position(&self, id: FileId) -> std::result::Result<usize, usize> {
         self.files.binary_search_by_key(&id, |file| file.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_page_of_zeros_or_filler_is_a_lost_page() {
+        for lost in [0, 0xff] {
+            only_a_whole_page_is_a_lost_page(lost);
+        }
+    }
+
+    fn only_a_whole_page_is_a_lost_page(lost: u8) {
+        let mut bytes = vec![1; 3 * PAGE_BYTES];
+        assert!(!has_lost_page(100, &bytes));
+        // From the last byte of one page of the file to the last but one of the next.
+        let start = PAGE_BYTES - 100;
+        bytes[start - 1..start + PAGE_BYTES - 1].fill(lost);
+        assert!(!has_lost_page(100, &bytes));
+        bytes[start + PAGE_BYTES - 1] = lost;
+        assert!(has_lost_page(100, &bytes));
+        assert!(!has_lost_page(101, &bytes[1..start + PAGE_BYTES - 1]));
+        assert!(!has_lost_page(u64::from(u32::MAX), &[]));
     }
 }

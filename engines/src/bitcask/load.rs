@@ -60,7 +60,8 @@ pub(super) fn load(fs: &dyn FileSystem, directory: &Path, lock: &Path) -> Result
             continue;
         }
         let writable = fs.open_for_write(&file.data.path)?;
-        if Some(file.data.id) == newest {
+        // In older files only what was prepared for appending is cut off, never damage.
+        if Some(file.data.id) == newest || file.damage.is_empty() {
             file.cut_tail(fs, writable.as_ref())?;
         }
         unsynced.push((file.data.id, writable));
@@ -252,8 +253,8 @@ fn read_records(data: &DataFile, keydir: &Keydir) -> Result<(Vec<Damage>, Option
 }
 
 impl ReadFile {
-    /// Cuts off what a crash left at the end of the file that was written to last, and gives back
-    /// the disk space that was reserved behind it.
+    /// Cuts off what a crash left behind the last record, and gives back the disk space that was
+    /// reserved there.
     fn cut_tail(&mut self, fs: &dyn FileSystem, writable: &dyn WriteFile) -> Result<()> {
         let end = self.good_end.unwrap_or(self.data.usage.length());
         writable.truncate(end)?;
