@@ -280,27 +280,24 @@ impl Shard {
         collect: bool,
         keep: impl Fn(&Location) -> bool,
     ) {
-        let old_slots = std::mem::replace(&mut self.slots, vec![0; slots].into_boxed_slice());
-        let old_mask = (1u32 << self.offset_bits) - 1;
+        let entries = self.entry_offsets();
+        self.slots = vec![0; slots].into_boxed_slice();
         self.offset_bits = offset_bits;
+        self.count = 0;
         let mut arena = Vec::new();
         if collect {
             arena.reserve_exact(self.entry_bytes() + self.entry_bytes() / 16);
             arena.push(0);
         }
-        self.count = 0;
-        for slot in old_slots {
-            if slot == 0 {
-                continue;
-            }
-            let entry = self.entry((slot & old_mask) as usize);
+        for at in entries {
+            let entry = self.entry(at);
             if !keep(&entry.location) {
                 continue;
             }
             let hash = hasher.hash_one(&self.arena[entry.key_start..entry.key_end]);
-            let offset = if collect { arena.len() } else { entry.at };
+            let offset = if collect { arena.len() } else { at };
             if collect {
-                arena.extend_from_slice(&self.arena[entry.at..entry.key_end]);
+                arena.extend_from_slice(&self.arena[at..entry.key_end]);
             }
             self.fill_slot(hash, offset);
             self.count += 1;
@@ -309,5 +306,21 @@ impl Shard {
             self.arena = arena;
             self.garbage_bytes = 0;
         }
+    }
+
+    /// Where the entries are. Without garbage they lie end to end, and are found faster one after
+    /// the other than in the order of their slots.
+    fn entry_offsets(&self) -> Vec<usize> {
+        let mut offsets = Vec::with_capacity(self.count);
+        if self.garbage_bytes > 0 {
+            offsets.extend(self.slots.iter().filter(|slot| **slot != 0).map(|&s| self.offset(s)));
+            return offsets;
+        }
+        let mut at = ARENA_START;
+        while at < self.arena.len() {
+            offsets.push(at);
+            at = self.entry(at).key_end;
+        }
+        offsets
     }
 }
