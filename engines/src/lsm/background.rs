@@ -144,6 +144,8 @@ impl Background {
             if is_idle {
                 return Ok(());
             }
+            // Reads may have made a merge due without waking anybody.
+            self.work.notify_all();
             self.progress.wait(&mut state);
         }
     }
@@ -260,6 +262,7 @@ impl Core {
     }
 
     fn flush_until_stopped(&self) {
+        let _watch = PanicWatch(self);
         while let Some(frozen) = self.background.next_flush(self) {
             if let Err(error) = self.flush(&frozen) {
                 drop(self.poisoned(error));
@@ -268,11 +271,24 @@ impl Core {
     }
 
     fn compact_until_stopped(&self) {
+        let _watch = PanicWatch(self);
         while let Some(running) = self.background.next_compaction(self) {
             let thread_count = self.home.options.background_threads.div_ceil(2);
             if let Err(error) = self.carry_out(&running.choice, thread_count) {
                 drop(self.poisoned(error));
             }
+        }
+    }
+}
+
+/// Nobody is to wait for a thread that panicked.
+struct PanicWatch<'a>(&'a Core);
+
+impl Drop for PanicWatch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let cause = "a background thread panicked".to_owned();
+            drop(self.0.poisoned(Error::InvalidArgument(cause)));
         }
     }
 }

@@ -17,6 +17,8 @@ const TYPICAL_BLOCK_BYTES: u64 = 4096;
 /// meet.
 #[derive(Debug)]
 pub(crate) struct BlockCache {
+    /// What blocks and [`reserved`](Self::reserve) memory may take together.
+    budget_bytes: u64,
     blocks: Cache<(FileNumber, u64), Arc<Block>, BlockWeighter>,
 }
 
@@ -26,7 +28,7 @@ impl BlockCache {
         let item_count = usize::try_from(capacity_bytes / TYPICAL_BLOCK_BYTES + 1);
         let blocks =
             Cache::with_weighter(item_count.unwrap_or(usize::MAX), capacity_bytes, BlockWeighter);
-        Self { blocks }
+        Self { budget_bytes: capacity_bytes, blocks }
     }
 
     pub(crate) fn get(&self, table: FileNumber, offset: u64) -> Option<Arc<Block>> {
@@ -35,6 +37,13 @@ impl BlockCache {
 
     pub(crate) fn insert(&self, table: FileNumber, offset: u64, block: Arc<Block>) {
         self.blocks.insert((table, offset), block);
+    }
+
+    /// Leaves `bytes` of the budget to somebody else: the indexes and filters of open tables. A
+    /// quarter stays for blocks whatever they take.
+    pub(crate) fn reserve(&self, bytes: u64) {
+        let left = self.budget_bytes.saturating_sub(bytes);
+        self.blocks.set_capacity(left.max(self.budget_bytes / 4));
     }
 
     /// The bytes that the blocks take now.
@@ -85,5 +94,16 @@ mod tests {
         assert!(kept.iter().all(|offset| cache.get(FileNumber(7), *offset).is_none()));
         let found = cache.get(FileNumber(kept[0] % 2), kept[0]).unwrap();
         assert_eq!(found.origin().offset, kept[0]);
+    }
+    #[test]
+    fn blocks_give_way_to_what_is_reserved_down_to_a_quarter() {
+        let cache = BlockCache::new(1 << 20);
+        let fill = || (0..1000).for_each(|at| cache.insert(FileNumber(1), at, block(at)));
+        for (reserved, left) in [(512 << 10, 512 << 10), (2 << 20, 256 << 10), (0, 1 << 20)] {
+            cache.reserve(reserved);
+            assert_eq!(cache.capacity_bytes(), left);
+            fill();
+            assert!(cache.used_bytes() <= left && cache.used_bytes() > left / 2);
+        }
     }
 }

@@ -102,6 +102,7 @@ struct Job<'a> {
     snapshots: Vec<Sequence>,
     parts: Vec<Part>,
     next_part: AtomicUsize,
+    merged_count: AtomicUsize,
     is_failed: AtomicBool,
     outputs: Mutex<Vec<Arc<TableFile>>>,
 }
@@ -115,6 +116,7 @@ impl<'a> Job<'a> {
             snapshots: core.snapshots.list(),
             parts: split(merge, &core.tables, core.home.options.table_bytes)?,
             next_part: AtomicUsize::new(0),
+            merged_count: AtomicUsize::new(0),
             is_failed: AtomicBool::new(false),
             outputs: Mutex::default(),
         })
@@ -131,12 +133,16 @@ impl<'a> Job<'a> {
                 })
                 .collect();
             let own = self.work();
-            let helped = helpers.into_iter().filter_map(|helper| helper.join().ok());
+            let helped = helpers.into_iter().map(|helper| helper.join().unwrap_or(Ok(())));
             std::iter::once(own).chain(helped).collect()
         });
         outcomes.into_iter().collect::<Result<Vec<()>>>()?;
         if self.core.background.is_stopping() {
             return Ok(None);
+        }
+        // The inputs are about to go: be sure that all of them was merged, whatever happened.
+        if self.merged_count.load(Relaxed) != self.parts.len() {
+            return Err(Error::Poisoned { cause: "a compaction did not merge all".to_owned() });
         }
         Ok(Some(self.outputs.lock().clone()))
     }
@@ -147,6 +153,7 @@ impl<'a> Job<'a> {
             && let Some(part) = self.parts.get(self.next_part.fetch_add(1, Relaxed))
         {
             self.merge_part(part).inspect_err(|_| self.is_failed.store(true, Relaxed))?;
+            self.merged_count.fetch_add(1, Relaxed);
         }
         Ok(())
     }

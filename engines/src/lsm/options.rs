@@ -19,7 +19,8 @@ pub struct Options {
     /// How many memtables there may be, the active one included; writes wait while all are full.
     /// At least 2. More let several be flushed at once and take their size in memory. Default: 4.
     pub memtable_count: usize,
-    /// Memory for uncompressed blocks that were read, in bytes. Default: 128 MiB.
+    /// Memory for uncompressed blocks that were read and for the indexes and filters of open
+    /// tables, in bytes; of which a quarter stays for blocks. Default: 128 MiB.
     pub block_cache_bytes: usize,
     /// The size of a table block before compression, in bytes. Larger blocks compress better and
     /// cost more to read one record from. Default: 4 KiB, as LevelDB.
@@ -80,7 +81,7 @@ impl Default for Options {
 }
 
 impl From<&OpenOptions> for Options {
-    /// Half of the memory is for memtables, half for the block cache. Memtables are at most 64 MiB:
+    /// Half of the memory is for memtables, half for blocks, indexes and filters. Memtables are at most 64 MiB:
     /// larger ones gain nothing more and replay slowly.
     fn from(options: &OpenOptions) -> Self {
         let defaults = Self::default();

@@ -18,7 +18,7 @@ use super::memtable::Memtable;
 use super::options::Options;
 use super::picker;
 use super::poison::Poison;
-use super::recovery::{Inventory, recover};
+use super::recovery::{Inventory, Recovered, recover};
 use super::snapshot::{Snapshot, Snapshots};
 use super::table_cache::TableCache;
 use super::throttle::Throttle;
@@ -111,53 +111,12 @@ impl Lsm {
         let home = Home { fs, directory, options: options.sanitized(), disposal };
         let (lock, inventory) = lock(&home)?;
         let recovered = recover(&home, &inventory)?;
-        let numbers = recovered.file_numbers;
-        let log = LogFile::create(&home, numbers.take())?;
-        let manifest_number = numbers.take();
-        let set = TableSet {
-            version: &recovered.version,
-            log_number: log.number,
-            next_file_number: numbers.next(),
-            last_sequence: recovered.last_sequence,
-        };
-        let manifest = Manifest::create(&home, manifest_number, set)?;
-        let superfluous = inventory.superfluous(&recovered.version, log.number);
-        superfluous.into_iter().for_each(|kind| home.disposal.file(kind));
-
-        let blocks = Arc::new(BlockCache::new(home.options.block_cache_bytes as u64));
-        let tables = Arc::new(TableCache::new(
-            Arc::clone(&home.fs),
-            home.directory.clone(),
-            home.options.open_tables,
-            Access::Mapped,
-            Some(Arc::clone(&blocks)),
-            true,
-        ));
-        let view = View {
-            active: Arc::new(Memtable::new()),
-            frozen: Vec::new(),
-            version: Arc::new(recovered.version),
-        };
-        let core = Arc::new(Core {
-            writers: Writers::new(&home.options, log, recovered.last_sequence),
-            throttle: Throttle::default(),
-            home,
-            tables,
-            blocks,
-            view: CurrentView::new(view),
-            visible: AtomicU64::new(recovered.last_sequence.0),
-            snapshots: Snapshots::default(),
-            manifest: Mutex::new(manifest),
-            file_numbers: numbers,
-            background: Background::default(),
-            poison: Poison::default(),
-            counters: Counters::default(),
-        });
-        let running = start(&core, orders, lock)?;
         let recovery = vec![
             ("replayed log records".to_owned(), recovered.replayed_count.to_string()),
             ("torn logs".to_owned(), recovered.torn_logs.join("; ")),
         ];
+        let core = Arc::new(go_on_from(recovered, home, &inventory)?);
+        let running = start(&core, orders, lock)?;
         Ok(Self { core, running: Some(running), recovery })
     }
 
@@ -239,6 +198,49 @@ fn lock(home: &Home) -> Result<(Box<dyn LockGuard>, Inventory)> {
     let inventory = Inventory::take(fs, directory)?;
     inventory.check(directory, home.options.create)?;
     Ok((lock, inventory))
+}
+
+/// Makes the files that writing goes on in, and has those removed that are superfluous then.
+fn go_on_from(recovered: Recovered, home: Home, inventory: &Inventory) -> Result<Core> {
+    let Recovered { version, last_sequence, file_numbers, .. } = recovered;
+    let log = LogFile::create(&home, file_numbers.take())?;
+    let manifest_number = file_numbers.take();
+    let set = TableSet {
+        version: &version,
+        log_number: log.number,
+        next_file_number: file_numbers.next(),
+        last_sequence,
+    };
+    let manifest = Manifest::create(&home, manifest_number, set)?;
+    let superfluous = inventory.superfluous(&version, log.number);
+    superfluous.into_iter().for_each(|kind| home.disposal.file(kind));
+
+    let blocks = Arc::new(BlockCache::new(home.options.block_cache_bytes as u64));
+    let tables = Arc::new(TableCache::new(
+        Arc::clone(&home.fs),
+        home.directory.clone(),
+        home.options.open_tables,
+        Access::Mapped,
+        Some(Arc::clone(&blocks)),
+        true,
+    ));
+    let view =
+        View { active: Arc::new(Memtable::new()), frozen: Vec::new(), version: Arc::new(version) };
+    Ok(Core {
+        writers: Writers::new(&home.options, log, last_sequence),
+        throttle: Throttle::default(),
+        home,
+        tables,
+        blocks,
+        view: CurrentView::new(view),
+        visible: AtomicU64::new(last_sequence.0),
+        snapshots: Snapshots::default(),
+        manifest: Mutex::new(manifest),
+        file_numbers,
+        background: Background::default(),
+        poison: Poison::default(),
+        counters: Counters::default(),
+    })
 }
 
 fn start(

@@ -44,8 +44,16 @@ impl TableCache {
     /// Those of opening the file, under its newer name or its older one, and of
     /// [`Table::open`]. A table that could not be opened is tried again the next time.
     pub(crate) fn get(&self, number: FileNumber, size: u64) -> Result<Arc<Table>> {
+        let mut is_new = false;
         // Others who want the same table wait for this one to open it.
-        self.tables.get_or_insert_with(&number, || self.open(number, size))
+        let table = self.tables.get_or_insert_with(&number, || {
+            is_new = true;
+            self.open(number, size)
+        })?;
+        if is_new && let Some(blocks) = &self.blocks {
+            blocks.reserve(self.memory_bytes());
+        }
+        Ok(table)
     }
 
     /// Forgets a table whose file goes away.
