@@ -141,12 +141,13 @@ impl Writer {
     /// Hands buffered bytes to the system, and says what must be synced for everything so far to
     /// survive power loss. The caller does sync it.
     pub(super) fn take_unsynced(&mut self) -> Result<Unsynced> {
+        if let Some(active) = &mut self.active {
+            // First: if it fails, nothing must have been taken.
+            active.flush()?;
+        }
         let mut files: Vec<_> =
             std::mem::take(&mut self.sealed_unsynced).into_iter().map(|(_, file)| file).collect();
-        if let Some(active) = &mut self.active {
-            active.flush()?;
-            files.push(active.file.file().clone());
-        }
+        files.extend(self.active.as_ref().map(|active| active.file.file().clone()));
         let directory = std::mem::take(&mut self.directory_unsynced);
         Ok(Unsynced { files, directory, sequence: self.sequence })
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engines::bitcask::{Bitcask, MergePolicy, Options};
-use engines::fs::sim::SimFs;
+use engines::fs::sim::{CrashModel, FaultKind, FaultPoint, FaultScope, SimFs};
 use engines::{Durability, Engine, Result};
 
 use super::faults::fail_everywhere;
@@ -86,4 +86,29 @@ fn failing_calls() {
         }
     }
     report.assert_clean("bitcask, failing calls");
+}
+
+#[test]
+fn a_sync_saves_what_an_earlier_one_that_failed_should_have_saved() {
+    with_bitcask(Durability::Buffered, 1, |subject| {
+        let disk = SimFs::new();
+        let engine = (subject.open)(&disk).unwrap();
+        // A full file, and the start of another in the buffer.
+        (0..20).for_each(|key| engine.put(&[key], &[key; 100]).unwrap());
+        disk.fail_at(FaultPoint {
+            after: 0,
+            scope: FaultScope::TakesSpace,
+            kind: FaultKind::NoSpace,
+            sticky: true,
+            short_write: false,
+        });
+        engine.sync().unwrap_err();
+        disk.clear_faults();
+        engine.sync().unwrap();
+        let crashed = disk.trace().crash_at(usize::MAX, CrashModel::DropUnsynced);
+        let engine = (subject.open)(&crashed).unwrap();
+        for key in 0..20 {
+            assert_eq!(engine.get_vec(&[key]).unwrap(), Some(vec![key; 100]));
+        }
+    });
 }
