@@ -52,6 +52,7 @@ impl BlockCache {
     }
 
     /// The bytes that the blocks may take.
+    #[cfg(test)]
     pub(crate) fn capacity_bytes(&self) -> u64 {
         self.blocks.capacity()
     }

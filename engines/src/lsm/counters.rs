@@ -9,8 +9,6 @@ pub(crate) struct Counters {
     pub(crate) flushes: Work,
     pub(crate) compactions: Work,
     pub(crate) moved_tables: AtomicU64,
-    /// Log records, each of a group of batches.
-    pub(crate) log_groups: AtomicU64,
     pub(crate) log_bytes: AtomicU64,
     longest_stall_us: AtomicU64,
     stalled_us: AtomicU64,

@@ -50,11 +50,6 @@ impl FilterBlockBuilder {
         self.hashes.push(bloom_hash(user_key));
     }
 
-    /// The size of what is there so far, in bytes.
-    pub(crate) fn size(&self) -> usize {
-        self.out.len() + 4 * self.offsets.len()
-    }
-
     /// Ends the block and returns it.
     pub(crate) fn finish(&mut self) -> &[u8] {
         if !self.hashes.is_empty() {

@@ -8,8 +8,6 @@
 //!   comes in (see [`Options`]), on several threads, each with a range of keys.
 //! - Tables are large (32 MiB): opening is cheap.
 
-#![expect(dead_code, reason = "parts of the formats that repair and properties will use")]
-
 // From the engine down to the bytes.
 mod options;
 mod store;

@@ -74,11 +74,13 @@ impl<'a> WriteBatch<'a> {
     }
 
     /// The number of operations.
+    #[cfg(test)]
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
     /// The operations in order, each with its sequence.
+    #[cfg(test)]
     pub(crate) fn operations(&self) -> impl Iterator<Item = (Sequence, Operation<'a>)> + use<'a> {
         let mut cursor = Cursor::new(self.records);
         let mut sequence = self.first.0;

@@ -135,11 +135,6 @@ impl LogWriter {
         self.file.end()
     }
 
-    /// The file, for syncing beside appending.
-    pub(crate) fn file(&self) -> &Arc<dyn WriteFile> {
-        self.file.file()
-    }
-
     fn check_usable(&self) -> Result<()> {
         match &self.failure {
             None => Ok(()),

@@ -134,11 +134,6 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// The number of entries so far.
-    pub(crate) fn entry_count(&self) -> u64 {
-        self.entry_count
-    }
-
     /// About the size that the file has now, in bytes, without index and filter.
     pub(crate) fn estimated_size(&self) -> u64 {
         self.output.offset() + self.data.size() as u64

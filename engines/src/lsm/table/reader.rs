@@ -75,6 +75,7 @@ impl Table {
     }
 
     /// About where in the file `internal_key` is or would be.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the approximate sizes of ranges"))]
     pub(crate) fn approximate_offset_of(&self, internal_key: &[u8]) -> Result<u64> {
         let mut cursor = EntryCursor::default();
         self.index.seek(&mut cursor, internal_key)?;
@@ -114,17 +115,13 @@ impl Table {
         self.number
     }
 
-    /// The file's size in bytes.
-    pub(crate) fn size(&self) -> u64 {
-        self.file.size
-    }
-
     /// The file's path.
     pub(crate) fn path(&self) -> &Path {
         &self.file.path
     }
 
     /// Whether the table has a filter.
+    #[cfg(test)]
     pub(crate) fn has_filter(&self) -> bool {
         self.filter.is_some()
     }
