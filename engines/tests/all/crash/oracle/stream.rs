@@ -161,8 +161,12 @@ impl Stream {
         let log_of = |unit: usize| view.operations[self.units[unit].operation].log;
         let (mut newest_kept, mut oldest_lost) = (HashMap::new(), HashMap::new());
         for (key, versions) in self.versions.iter().enumerate() {
-            let possible = versions.iter().filter(|(unit, _)| view.is_possible(&self.units[*unit]));
-            let possible: Vec<_> = possible.collect();
+            let possible: Vec<_> = (0..versions.len())
+                // Deleting what is not there may leave no trace to find.
+                .filter(|at| versions[*at].1.is_some() || *at > 0 && versions[at - 1].1.is_some())
+                .map(|at| versions[at])
+                .filter(|(unit, _)| view.is_possible(&self.units[*unit]))
+                .collect();
             let at = possible.iter().rposition(|(_, version)| *version == found[key]);
             // Nothing is found after any of the deletions, or because all is lost: that says only
             // that the puts behind the last deletion are lost.
