@@ -238,16 +238,19 @@ const LOST_PAGE: &str = "a page within a record that was never written";
 /// What file systems write at once.
 const PAGE_BYTES: usize = 4 << 10;
 
-/// Whether `bytes`, which lie at `offset`, hold a whole page of zeros or of filler. That is how power
-/// loss leaves a page that did not reach the disk; a disk that decays loses bits. Behind a lost page
+/// Whether a page that the record `bytes`, which lies at `offset`, reaches into holds nothing of it
+/// but zeros or filler: one in its middle, or the one that it starts in. That is how power loss
+/// leaves a page that did not reach the disk; a disk that decays loses bits. Behind a lost page
 /// nothing was synced either, and to keep it would be to find a later write without an earlier one.
 ///
-/// A page that holds the start of a record needs no such look: there is no header then.
+/// The page that the record ends in needs no such look: the header after it is lost too.
 fn has_lost_page(offset: u64, bytes: &[u8]) -> bool {
-    let page = PAGE_BYTES as u64;
-    let before_page = usize::try_from(offset.next_multiple_of(page) - offset).unwrap_or(0);
-    let pages = bytes.get(before_page..).unwrap_or_default().chunks_exact(PAGE_BYTES);
-    pages.into_iter().any(|page| page.iter().all(|byte| *byte == 0) || Filler::Ones.is_all_of(page))
+    let is_lost = |part: &[u8]| part.iter().all(|byte| *byte == 0) || Filler::Ones.is_all_of(part);
+    let before_page = offset.next_multiple_of(PAGE_BYTES as u64) - offset;
+    let parts = usize::try_from(before_page).ok().and_then(|at| bytes.split_at_checked(at));
+    parts.is_some_and(|(first, pages)| {
+        (!first.is_empty() && is_lost(first)) || pages.chunks_exact(PAGE_BYTES).any(is_lost)
+    })
 }
 
 /// The files that reads go to, by ascending id. A set never changes: a reader that holds one finds
@@ -294,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_page_of_zeros_or_filler_is_a_lost_page() {
+    fn only_a_page_of_nothing_but_zeros_or_filler_is_a_lost_page() {
         for lost in [0, 0xff] {
             only_a_whole_page_is_a_lost_page(lost);
         }
@@ -311,5 +314,11 @@ mod tests {
         assert!(has_lost_page(100, &bytes));
         assert!(!has_lost_page(101, &bytes[1..start + PAGE_BYTES - 1]));
         assert!(!has_lost_page(u64::from(u32::MAX), &[]));
+        // A header that starts on the last byte of a page.
+        let mut bytes = vec![1; 41];
+        bytes[0] = lost;
+        assert!(has_lost_page(PAGE_BYTES as u64 - 1, &bytes));
+        assert!(!has_lost_page(PAGE_BYTES as u64 - 2, &bytes));
+        assert!(!has_lost_page(PAGE_BYTES as u64 - 1, &bytes[1..]));
     }
 }
