@@ -104,6 +104,9 @@ impl From<&OpenOptions> for Options {
 
 const SMALLEST_MEMTABLE_BYTES: usize = 256 << 10;
 
+/// More bits a key take space and gain nothing: a filter probes 30 of them at most.
+const FILTER_BITS_MAX: usize = 64;
+
 impl Options {
     /// The options with what cannot work replaced by what is nearest to it.
     pub(super) fn sanitized(&self) -> Self {
@@ -114,6 +117,7 @@ impl Options {
             memtable_count: self.memtable_count.max(2),
             block_bytes: self.block_bytes.clamp(64, 64 << 20),
             restart_interval: self.restart_interval.max(1),
+            filter_bits: self.filter_bits.min(FILTER_BITS_MAX),
             table_bytes: self.table_bytes.max(1),
             open_tables: self.open_tables.max(8),
             level0_tables,
@@ -167,5 +171,11 @@ mod tests {
         assert_eq!(options.memtable_bytes, SMALLEST_MEMTABLE_BYTES);
         assert!(options.level0_tables < options.level0_slowdown_tables);
         assert!(options.level0_slowdown_tables < options.level0_stop_tables);
+    }
+
+    #[test]
+    fn filters_do_not_grow_without_bound() {
+        let options = Options { filter_bits: usize::MAX, ..Options::default() }.sanitized();
+        assert_eq!(options.filter_bits, FILTER_BITS_MAX);
     }
 }
