@@ -50,17 +50,25 @@ impl Registration {
                 operation: format!("durability level {}", options.durability),
             });
         }
-        if let Some(owner) = identify(directory)
-            && owner.name != self.name
-            && !(self.recognizes)(directory)
-        {
-            return Err(Error::ForeignDirectory {
-                directory: directory.to_path_buf(),
-                wanted: self.name,
-                found: owner.name.to_owned(),
-            });
-        }
+        self.refuse_foreign(directory)?;
         (self.open)(directory, options)
+    }
+
+    /// Refuses a directory that holds the data of another engine and none of this one.
+    ///
+    /// # Errors
+    /// [`Error::ForeignDirectory`].
+    pub(crate) fn refuse_foreign(&self, directory: &Path) -> Result<()> {
+        match identify(directory) {
+            Some(owner) if owner.name != self.name && !(self.recognizes)(directory) => {
+                Err(Error::ForeignDirectory {
+                    directory: directory.to_path_buf(),
+                    wanted: self.name,
+                    found: owner.name.to_owned(),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -84,9 +84,11 @@ impl Bitcask {
     ///
     /// # Errors
     /// [`Error::Locked`] if it is open elsewhere, [`Error::NotADatabase`] if nothing is there and
-    /// [`Options::create`] is off, and what the file system reports. Damaged records are no error:
-    /// see [`damage`](Self::damage).
+    /// [`Options::create`] is off, [`Error::ForeignDirectory`] if another engine's data is there,
+    /// and what the file system reports. Damaged records are no error: see
+    /// [`damage`](Self::damage).
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self> {
+        REGISTRATION.refuse_foreign(directory.as_ref())?;
         Self::open_in(Arc::new(RealFs), directory, options)
     }
 
@@ -256,7 +258,9 @@ pub(crate) const REGISTRATION: Registration = Registration {
     available: || Ok(()),
     durability: |level| Some(durability(level)),
     recognizes,
-    open: |directory, options| Ok(Box::new(Bitcask::open(directory, options.into())?)),
+    open: |directory, options| {
+        Ok(Box::new(Bitcask::open_in(Arc::new(RealFs), directory, options.into())?))
+    },
 };
 
 /// What the engine does at a level of durability.

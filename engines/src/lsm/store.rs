@@ -39,7 +39,9 @@ pub const REGISTRATION: Registration = Registration {
     available: || Ok(()),
     durability: |level| Some(durability(level)),
     recognizes: Lsm::recognizes,
-    open: |directory, options| Ok(Box::new(Lsm::open(directory, Options::from(options))?)),
+    open: |directory, options| {
+        Ok(Box::new(Lsm::open_in(Arc::new(RealFs), directory, Options::from(options))?))
+    },
 };
 
 /// What the engine does for a level.
@@ -89,11 +91,12 @@ impl Lsm {
     /// # Errors
     /// - [`Error::NotADatabase`] if there is none and creating is off, or if CURRENT is missing
     ///   while tables, logs or manifests are there.
-    /// - [`Error::ForeignDirectory`] for a RocksDB database.
+    /// - [`Error::ForeignDirectory`] if another engine's data is there.
     /// - [`Error::ComparatorMismatch`] if its keys are in another order than bytewise.
     /// - [`Error::Locked`] if it is open already.
     /// - [`Error::Corruption`] and I/O errors; nothing is removed then.
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self> {
+        REGISTRATION.refuse_foreign(directory.as_ref())?;
         Self::open_in(Arc::new(RealFs), directory, options)
     }
 

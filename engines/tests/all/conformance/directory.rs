@@ -60,6 +60,33 @@ fn the_data_of_another_engine_is_refused_and_left_as_it_is() {
     });
 }
 
+/// Whoever opens one of our engines without the registry is kept from the same mistake.
+#[test]
+fn our_engines_refuse_the_data_of_another_without_the_registry_too() {
+    use engines::bitcask::{self, Bitcask};
+    use engines::lsm::{self, Lsm};
+
+    for_every_store(|owner| {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(owner, directory.path());
+        store.put(b"key", b"value").unwrap();
+        store.close().unwrap();
+        let before = snapshot(directory.path());
+        let refused = |outcome: Result<(), Error>, wanted| match outcome {
+            Err(Error::ForeignDirectory { wanted: told, .. }) => assert_eq!(told, wanted),
+            other => panic!("{wanted} in {}'s: {other:?}", owner.name),
+        };
+        if owner.name != "bitcask" {
+            let opened = Bitcask::open(directory.path(), bitcask::Options::default());
+            refused(opened.map(drop), "bitcask");
+        }
+        if !["lsm", "leveldb"].contains(&owner.name) {
+            refused(Lsm::open(directory.path(), lsm::Options::default()).map(drop), "lsm");
+        }
+        assert!(snapshot(directory.path()) == before, "a directory of {} changed", owner.name);
+    });
+}
+
 #[test]
 fn nothing_is_created_unless_asked_for() {
     for_every_store(|engine| {
