@@ -1,7 +1,5 @@
 //! `enginelab engines`: what there is, what is here, and how to get the rest.
 
-use std::io::Write;
-
 use clap::Args;
 use engines::registry::{self, Registration};
 use engines::{Capabilities, Durability, OpenOptions};
@@ -122,7 +120,7 @@ impl ListedCapabilities {
 /// Lists the engines.
 ///
 /// # Errors
-/// None in practice: everything listed can be written as JSON.
+/// [`Error::Io`] if it cannot be written.
 pub fn list(args: &EnginesArgs) -> Result<()> {
     let engines: Vec<Listed> = registry::all().iter().map(Listed::new).collect();
     let text = if args.json {
@@ -132,8 +130,7 @@ pub fn list(args: &EnginesArgs) -> Result<()> {
     } else {
         engines.iter().map(in_words).collect::<Vec<_>>().join("\n")
     };
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
-    Ok(())
+    super::print(&text)
 }
 
 fn in_words(engine: &Listed) -> String {

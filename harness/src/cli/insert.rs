@@ -1,7 +1,7 @@
 //! `enginelab compare insert`, which the main bench is too.
 
 use std::fs;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -183,15 +183,11 @@ fn report(args: &InsertArgs, comparison: &Comparison) -> Result<()> {
     if let Some(file) = &args.markdown {
         json::replace_file(file, &markdown::render(comparison, &args.pair))?;
     }
-    let stdout = std::io::stdout();
-    let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let text = match args.json {
+    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    super::print(&match args.json {
         true => json::render(comparison)?,
         false => terminal::render(comparison, &args.pair, colour),
-    };
-    // A reader that has seen enough closes the pipe: no reason to fail.
-    let _ = stdout.lock().write_all(text.as_bytes());
-    Ok(())
+    })
 }
 
 /// Says what makes the figures worth less than they look.

@@ -6,6 +6,7 @@ pub mod insert;
 mod progress;
 mod size;
 
+use std::io::{self, Write};
 use std::num::NonZeroU64;
 use std::process::ExitCode;
 
@@ -13,8 +14,8 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use self::insert::{Defaults, InsertArgs, compare_insert};
-use crate::Result;
 use crate::results::Comparison;
+use crate::{Error, Result};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -125,6 +126,20 @@ pub fn parse<T: Parser>() -> std::result::Result<T, ExitCode> {
         eprintln!("enginelab: {} (see --help)", said.strip_prefix("error: ").unwrap_or(&said));
         ExitCode::from(2)
     })
+}
+
+/// Prints what was asked for. A reader that has seen enough closes the pipe: no reason to fail.
+///
+/// # Errors
+/// [`Error::Io`] if it cannot be written.
+fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::io("write", "standard output")(error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The exit code of an outcome; an error is printed, in one line.

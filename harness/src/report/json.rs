@@ -1,8 +1,8 @@
 //! Results as JSON: what `--out` and `--json` write, described in `results/README.md`.
 
 use std::fs;
-use std::io::Write;
-use std::path::Path;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 
 use crate::results::{Comparison, SCHEMA};
 use crate::{Error, Result};
@@ -37,8 +37,9 @@ pub fn read(path: &Path) -> Result<Comparison> {
 /// there is the old content or the new one.
 ///
 /// # Errors
-/// [`Error::Io`] if it cannot be written.
+/// [`Error::Usage`] if something else than a file is there, [`Error::Io`] if it cannot be written.
 pub fn replace_file(path: &Path, text: &str) -> Result<()> {
+    let path = &replaced(path)?;
     let mut file = temporary_beside(path)?;
     file.write_all(text.as_bytes()).map_err(Error::io("write", path))?;
     set_ordinary_permissions(&file, path)?;
@@ -49,12 +50,26 @@ pub fn replace_file(path: &Path, text: &str) -> Result<()> {
 /// Tells before any work is done whether [`replace_file`] will be able to write `path`.
 ///
 /// # Errors
-/// [`Error::Usage`] if `path` is a directory, [`Error::Io`] if nothing can be written beside it.
+/// As [`replace_file`].
 pub fn check_writable(path: &Path) -> Result<()> {
-    if path.is_dir() {
-        return Err(Error::Usage(format!("cannot write {}: it is a directory", path.display())));
-    }
-    temporary_beside(path).map(drop)
+    temporary_beside(&replaced(path)?).map(drop)
+}
+
+/// The file in whose place the new one comes: a link stays, and its target is replaced. A device
+/// or a pipe is refused, because the new file would take its name away.
+fn replaced(path: &Path) -> Result<PathBuf> {
+    let what = match fs::metadata(path) {
+        Ok(found) if found.is_file() => {
+            return fs::canonicalize(path).map_err(Error::io("write", path));
+        }
+        Ok(found) if found.is_dir() => "a directory",
+        Ok(_) => "not an ordinary file",
+        Err(error) if error.kind() == ErrorKind::NotFound && !path.is_symlink() => {
+            return Ok(path.to_path_buf());
+        }
+        Err(error) => return Err(Error::io("write", path)(error)),
+    };
+    Err(Error::Usage(format!("cannot write {}: it is {what}", path.display())))
 }
 
 fn temporary_beside(path: &Path) -> Result<tempfile::NamedTempFile> {

@@ -281,3 +281,67 @@ fn the_childs_entrance_explains_itself() {
     let printed = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
     assert!(printed.contains("for enginelab's own use"), "{printed}");
 }
+
+/// A result is renamed into place. What had that name is gone then, which for a device or a pipe
+/// is more than anybody asked for.
+#[test]
+#[cfg(unix)]
+fn a_result_never_takes_the_place_of_a_device_or_a_pipe() {
+    use std::os::unix::fs::FileTypeExt;
+    use std::os::unix::net::UnixListener;
+
+    let directory = TempDir::new().unwrap();
+    let socket = directory.path().join("socket");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(&socket, &link).unwrap();
+    for path in [&socket, &link] {
+        for flag in ["--out", "--markdown"] {
+            let mut command = insert(directory.path(), &["--engines", "memory", flag]);
+            command.arg(path);
+            let said = refused(command);
+            assert!(said.contains("is not an ordinary file"), "{said}");
+        }
+    }
+    assert!(fs::symlink_metadata(&socket).unwrap().file_type().is_socket());
+    assert!(link.is_symlink());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_result_written_through_a_link_leaves_the_link() {
+    let directory = TempDir::new().unwrap();
+    let (target, link) = (directory.path().join("target.json"), directory.path().join("link"));
+    fs::write(&target, "old").unwrap();
+    std::os::unix::fs::symlink("target.json", &link).unwrap();
+    insert(directory.path(), &["--engines", "memory", "--out"]).arg(&link).assert().success();
+    assert!(link.is_symlink());
+    assert_eq!(json::read(&target).unwrap().runs.len(), 1);
+}
+
+/// A report that could not be printed is no success, a reader that closed the pipe is no failure.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_report_that_cannot_be_printed_is_told() {
+    let directory = TempDir::new().unwrap();
+    let program = env!("CARGO_BIN_EXE_enginelab");
+    let directory = directory.path().to_str().unwrap();
+    let insert = ["compare", "insert", "--items", "50", "--engines", "memory", "--dir", directory];
+    for arguments in [&["engines"][..], &insert] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output =
+            std::process::Command::new(program).args(arguments).stdout(full).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("cannot write standard output: No space left"), "{said}");
+
+        let mut child = std::process::Command::new(program)
+            .args(arguments)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        assert!(child.wait().unwrap().success());
+    }
+}
