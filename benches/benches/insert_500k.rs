@@ -5,7 +5,7 @@
 //! cargo bench --bench insert_500k
 //! cargo bench --bench insert_500k -- --items 20000 --engines bitcask,lsm
 //! ```
-//! A full run writes its result to `results/`, named by date and processor. Under `cargo test`
+//! A full run writes its result to `results/`, named by date and processor, beside earlier ones. Under `cargo test`
 //! a few records show that it works.
 
 use std::num::NonZeroU64;
@@ -63,5 +63,14 @@ fn result_stem(items: NonZeroU64) -> harness::Result<PathBuf> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let workspace = package.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
     let machine = Machine::describe(workspace)?;
-    Ok(workspace.join("results").join(format!("{}-insert-{items}", machine.slug())))
+    let results = workspace.join("results");
+    let name = format!("{}-insert-{items}", machine.slug());
+    let later = (2_u32..).map(|number| format!("{name}-{number}"));
+    // An earlier result stays as it is.
+    let mut free = std::iter::once(name.clone()).chain(later).map(|name| results.join(name));
+    Ok(free
+        .find(|stem| {
+            ["json", "md"].iter().all(|extension| !stem.with_added_extension(extension).exists())
+        })
+        .unwrap_or(results.join(name)))
 }
