@@ -40,7 +40,11 @@ impl Name {
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        let id = digits.parse().ok()?;
+        let id: FileId = digits.parse().ok()?;
+        // Only what is made here is ours: `01` beside `1` would be the same file twice.
+        if digits.len() > 1 && digits.starts_with('0') {
+            return None;
+        }
         match suffix {
             "bitcask.data" => Some(Self::Data(id)),
             "bitcask.hint" => Some(Self::Hint(id)),
@@ -95,6 +99,8 @@ mod tests {
             "x.bitcask.data",
             ".bitcask.data",
             "+1.bitcask.data",
+            "01.bitcask.data",
+            "00.bitcask.hint",
             "1.bitcask.data.bak",
             "1.bitcask",
             "4294967296.bitcask.data",
