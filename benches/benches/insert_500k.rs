@@ -63,14 +63,16 @@ fn result_stem(items: NonZeroU64) -> harness::Result<PathBuf> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let workspace = package.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
     let machine = Machine::describe(workspace)?;
-    let results = workspace.join("results");
     let name = format!("{}-insert-{items}", machine.slug());
-    let later = (2_u32..).map(|number| format!("{name}-{number}"));
+    let results = workspace.join("results");
+    let is_taken = |stem: &Path| {
+        ["json", "md"].iter().any(|extension| stem.with_added_extension(extension).exists())
+    };
     // An earlier result stays as it is.
-    let mut free = std::iter::once(name.clone()).chain(later).map(|name| results.join(name));
-    Ok(free
-        .find(|stem| {
-            ["json", "md"].iter().all(|extension| !stem.with_added_extension(extension).exists())
-        })
-        .unwrap_or(results.join(name)))
+    let (mut stem, mut number) = (results.join(&name), 2);
+    while is_taken(&stem) {
+        stem = results.join(format!("{name}-{number}"));
+        number += 1;
+    }
+    Ok(stem)
 }

@@ -211,9 +211,7 @@ impl Records<'_> {
             Err(problem) => Next::Damage { offset, problem },
         })
     }
-}
 
-impl Records<'_> {
     /// Whether what follows was prepared for appending, and its writer died.
     fn only_filler_is_left(&mut self) -> Result<bool> {
         let left = self.length - self.offset;

@@ -145,8 +145,7 @@ impl Appender {
     ) -> Result<u64> {
         let end = self.end + length as u64;
         if length < PREPARED_BYTES / 2 {
-            let prepared_end = end.next_multiple_of(PREPARED_BYTES as u64);
-            let filler = usize::try_from(prepared_end - end)
+            let filler = usize::try_from(end.next_multiple_of(PREPARED_BYTES as u64) - end)
                 .ok()
                 .and_then(|length| filler.bytes().get(..length))
                 .unwrap_or_default();
@@ -154,7 +153,7 @@ impl Appender {
             with_filler.extend(parts.iter().map(|part| IoSlice::new(part)));
             with_filler.push(IoSlice::new(filler));
             if self.file.write_parts_at(self.end, &with_filler).is_ok() {
-                return Ok(prepared_end);
+                return Ok(end + filler.len() as u64);
             }
             // A disk that is nearly full may have room for the record alone.
         }
