@@ -277,7 +277,7 @@ impl Active {
         }
         self.mapped_end = self.end;
         // Where it cannot be mapped, the old handle still reads everything.
-        if let Ok(reader) = shared.fs.open(&self.data.path, Access::Mapped) {
+        if let Ok(reader) = shared.fs.open(&self.data.path, Access::MappedSoFar) {
             self.data = Arc::new(self.data.with_reader(reader, self.data.tail.clone()));
             shared.change_files(|files| files.insert(self.data.clone()));
         }

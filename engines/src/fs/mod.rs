@@ -96,9 +96,12 @@ impl Entry {
 pub enum Access {
     /// One system call a read: for files that still change.
     Positioned,
-    /// Through a mapping of the file's present length, without a system call, where the system
-    /// can; positioned reads beyond it. Only for sealed files that nobody shortens.
+    /// Through a mapping of the whole file, without a system call, where the system can. Only for
+    /// sealed files: nobody changes their length any more. A mapped file takes no descriptor.
     Mapped,
+    /// Through a mapping of the file's present length, positioned reads beyond it: for files that
+    /// are still appended to, and that nobody shortens below their present length.
+    MappedSoFar,
 }
 
 /// What to do with a name that is taken.
@@ -112,7 +115,7 @@ pub enum Create {
 
 /// A file open for reading, by any number of threads.
 pub trait ReadFile: Debug + Send + Sync {
-    /// The file's length in bytes now.
+    /// The file's length in bytes: now, or, of a file opened as [`Access::Mapped`], at any time.
     fn length(&self) -> Result<u64>;
 
     /// Exactly `length` bytes from `offset`: lent from the mapping, or read into `scratch`.

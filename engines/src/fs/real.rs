@@ -47,7 +47,7 @@ impl FileSystem for RealFs {
         let file = File::open(path).map_err(Error::io("open", path))?;
         let mapping = match access {
             Access::Positioned => None,
-            Access::Mapped => {
+            Access::Mapped | Access::MappedSoFar => {
                 let length = file.metadata().map_err(Error::io("look at", path))?.len();
                 // An empty file cannot be mapped, a large one not in a 32-bit address space:
                 // positioned reads serve both.
@@ -57,7 +57,12 @@ impl FileSystem for RealFs {
                     .and_then(|length| map::map(&file, length).ok())
             }
         };
-        Ok(Arc::new(RealReadFile { path: path.to_path_buf(), file, mapping }))
+        // A mapping outlives the descriptor it was made with. There may be thousands of files.
+        let source = match mapping {
+            Some(mapping) if access == Access::Mapped => Source::Mapping(mapping),
+            mapping => Source::Descriptor { file, mapping },
+        };
+        Ok(Arc::new(RealReadFile { path: path.to_path_buf(), source }))
     }
 
     fn create(&self, path: &Path, create: Create) -> Result<Arc<dyn WriteFile>> {
@@ -168,13 +173,24 @@ fn mode(_metadata: &fs::Metadata) -> u32 {
 #[derive(Debug)]
 struct RealReadFile {
     path: PathBuf,
-    file: File,
-    mapping: Option<Mmap>,
+    source: Source,
+}
+
+/// Where the bytes of a file come from.
+#[derive(Debug)]
+enum Source {
+    /// The whole file.
+    Mapping(Mmap),
+    /// The mapping, if there is one, holds the start of the file.
+    Descriptor { file: File, mapping: Option<Mmap> },
 }
 
 impl RealReadFile {
     fn mapped(&self, offset: u64, length: usize) -> Option<&[u8]> {
-        let mapping = self.mapping.as_deref()?;
+        let mapping = match &self.source {
+            Source::Mapping(mapping) => mapping,
+            Source::Descriptor { mapping, .. } => mapping.as_ref()?,
+        };
         let start = usize::try_from(offset).ok()?;
         mapping.get(start..start.checked_add(length)?)
     }
@@ -182,7 +198,12 @@ impl RealReadFile {
 
 impl ReadFile for RealReadFile {
     fn length(&self) -> Result<u64> {
-        Ok(self.file.metadata().map_err(Error::io("look at", &self.path))?.len())
+        match &self.source {
+            Source::Mapping(mapping) => Ok(mapping.len() as u64),
+            Source::Descriptor { file, .. } => {
+                Ok(file.metadata().map_err(Error::io("look at", &self.path))?.len())
+            }
+        }
     }
 
     fn read_at<'a>(
@@ -194,19 +215,19 @@ impl ReadFile for RealReadFile {
         if let Some(bytes) = self.mapped(offset, length) {
             return Ok(bytes);
         }
+        let too_short = || ends_early(&self.path, offset, length);
+        let Source::Descriptor { file, .. } = &self.source else { return Err(too_short()) };
         if length > scratch.capacity() {
             // Only a read that would allocate asks for the file's length first.
             let end = offset.checked_add(length as u64);
             if end.is_none_or(|end| self.length().is_ok_and(|file_length| end > file_length)) {
-                return Err(ends_early(&self.path, offset, length));
+                return Err(too_short());
             }
         }
         scratch.resize(length, 0);
-        match read_exact_at(&self.file, scratch, offset) {
+        match read_exact_at(file, scratch, offset) {
             Ok(()) => Ok(scratch),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                Err(ends_early(&self.path, offset, length))
-            }
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(too_short()),
             Err(error) => Err(Error::io("read", &self.path)(error)),
         }
     }
@@ -354,8 +375,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("short");
         RealFs.create(&path, Create::New).unwrap().write_at(0, b"12345").unwrap();
-        for access in [Access::Positioned, Access::Mapped] {
+        for access in [Access::Positioned, Access::Mapped, Access::MappedSoFar] {
             let file = RealFs.open(&path, access).unwrap();
+            assert_eq!(file.length().unwrap(), 5);
             let mut scratch = Vec::new();
             assert_eq!(file.read_at(1, 4, &mut scratch).unwrap(), b"2345");
             for (offset, length) in [(0, 6), (5, 1), (u64::MAX, 2), (0, usize::MAX)] {
@@ -364,6 +386,40 @@ mod tests {
                 assert_eq!(scratch.capacity(), 0);
             }
         }
+    }
+
+    #[test]
+    fn a_file_mapped_so_far_is_read_to_the_end_that_it_grew_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("grows");
+        let writer = RealFs.create(&path, Create::New).unwrap();
+        writer.write_at(0, b"12345").unwrap();
+        let file = RealFs.open(&path, Access::MappedSoFar).unwrap();
+        writer.write_at(5, b"678").unwrap();
+        assert_eq!(file.length().unwrap(), 8);
+        assert_eq!(file.read_at(4, 4, &mut Vec::new()).unwrap(), b"5678");
+        assert!(file.read_at(4, 5, &mut Vec::new()).unwrap_err().is_corruption());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_mapped_file_takes_no_descriptor_and_is_read_after_its_removal() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sealed");
+        RealFs.create(&path, Create::New).unwrap().write_at(0, b"12345").unwrap();
+        let is_open = || {
+            let descriptors = fs::read_dir("/proc/self/fd").unwrap();
+            descriptors
+                .filter_map(|entry| fs::read_link(entry.unwrap().path()).ok())
+                .any(|target| target.starts_with(directory.path()))
+        };
+        let positioned = RealFs.open(&path, Access::Positioned).unwrap();
+        assert!(is_open());
+        drop(positioned);
+        let mapped = RealFs.open(&path, Access::Mapped).unwrap();
+        assert!(!is_open());
+        fs::remove_file(&path).unwrap();
+        assert_eq!(mapped.read_at(1, 4, &mut Vec::new()).unwrap(), b"2345");
     }
 
     #[test]
