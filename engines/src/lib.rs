@@ -12,6 +12,7 @@ pub mod batch;
 pub mod engine;
 pub mod error;
 pub mod options;
+pub mod prefix;
 pub mod stats;
 
 pub mod bitcask;
@@ -27,6 +28,7 @@ pub use batch::{Batch, Operation};
 pub use engine::{Capabilities, Description, Direction, Engine, KeyRange};
 pub use error::{Error, Result};
 pub use options::{Compression, Durability, OpenOptions};
+pub use prefix::Prefix;
 pub use stats::Stats;
 
 /// The README's example, compiled and run with the other documentation tests.

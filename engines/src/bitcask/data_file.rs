@@ -80,7 +80,12 @@ pub(super) struct Usage {
     pub(super) length: AtomicU64,
     pub(super) live_bytes: AtomicU64,
     pub(super) live_records: AtomicU64,
+    /// Records that were overwritten or deleted.
+    pub(super) dead_records: AtomicU64,
     pub(super) tombstone_bytes: AtomicU64,
+    pub(super) tombstone_records: AtomicU64,
+    /// Bytes that are no record.
+    pub(super) damaged_bytes: AtomicU64,
     /// Damage was found: no hint file may vouch for it, and no background merge touches it.
     pub(super) damaged: AtomicBool,
 }
@@ -98,8 +103,20 @@ impl Usage {
         self.tombstone_bytes.load(Ordering::Acquire)
     }
 
+    /// Everything that is not live: tombstones and damage too.
     pub(super) fn dead_bytes(&self) -> u64 {
         self.length().saturating_sub(self.live_bytes())
+    }
+
+    /// Counts `count` records that were read from the file and are not known to be live.
+    pub(super) fn add_loaded(&self, count: u64) {
+        self.dead_records.fetch_add(count, Ordering::AcqRel);
+    }
+
+    /// A record that was read from the file is live.
+    pub(super) fn revive(&self, size: u32) {
+        self.dead_records.fetch_sub(1, Ordering::AcqRel);
+        self.add_live(size);
     }
 
     pub(super) fn add_live(&self, size: u32) {
@@ -110,10 +127,12 @@ impl Usage {
     pub(super) fn remove_live(&self, size: u32) {
         self.live_bytes.fetch_sub(size.into(), Ordering::AcqRel);
         self.live_records.fetch_sub(1, Ordering::AcqRel);
+        self.dead_records.fetch_add(1, Ordering::AcqRel);
     }
 
-    pub(super) fn add_tombstone(&self, size: u64) {
-        self.tombstone_bytes.fetch_add(size, Ordering::AcqRel);
+    pub(super) fn add_tombstone(&self, size: u32) {
+        self.tombstone_bytes.fetch_add(size.into(), Ordering::AcqRel);
+        self.tombstone_records.fetch_add(1, Ordering::AcqRel);
     }
 
     pub(super) fn is_damaged(&self) -> bool {

@@ -198,15 +198,18 @@ fn read_hints(fs: &dyn FileSystem, path: &Path, data: &DataFile, keydir: &Keydir
     let Ok(file) = fs.open(path, Access::Mapped) else { return Ok(false) };
     let Ok(content) = file.read_at(0, length, &mut scratch) else { return Ok(false) };
     let Ok(hints) = Hints::check(content, data.usage.length()) else { return Ok(false) };
-    let mut value = Vec::new();
+    let (mut value, mut records) = (Vec::new(), 0);
     for hint in hints.iter() {
         let mut location = Location { file: data.id, offset: hint.offset, size: hint.record_bytes };
         if hint.is_tombstone || is_unmarked_tombstone(data, hint, &mut value) {
-            data.usage.add_tombstone(hint.record_bytes.into());
+            data.usage.add_tombstone(hint.record_bytes);
             location.size = 0;
+        } else {
+            records += 1;
         }
         keydir.insert_if_newer(hint.key, location)?;
     }
+    data.usage.add_loaded(records);
     Ok(true)
 }
 
@@ -225,6 +228,7 @@ fn is_unmarked_tombstone(data: &DataFile, hint: Hint<'_>, scratch: &mut Vec<u8>)
 fn read_records(data: &DataFile, keydir: &Keydir) -> Result<(Vec<Damage>, Option<u64>)> {
     let mut records = data.records(data.usage.length());
     let (mut damage, mut good_end) = (Vec::new(), Some(0));
+    let (mut value_count, mut good_bytes) = (0, 0);
     loop {
         let (offset, problem, is_last) = match records.next()? {
             Next::End => break,
@@ -234,10 +238,13 @@ fn read_records(data: &DataFile, keydir: &Keydir) -> Result<(Vec<Damage>, Option
                 // `Records` refuses records of 4 GiB and more.
                 let size = u32::try_from(header.record_bytes()).unwrap_or(u32::MAX);
                 good_end = Some(offset + u64::from(size));
+                good_bytes += u64::from(size);
                 let mut location = Location { file: data.id, offset, size };
                 if record.is_tombstone() {
-                    data.usage.add_tombstone(size.into());
+                    data.usage.add_tombstone(size);
                     location.size = 0;
+                } else {
+                    value_count += 1;
                 }
                 keydir.insert_if_newer(record.key, location)?;
                 continue;
@@ -248,6 +255,8 @@ fn read_records(data: &DataFile, keydir: &Keydir) -> Result<(Vec<Damage>, Option
             break;
         }
     }
+    data.usage.add_loaded(value_count);
+    data.usage.damaged_bytes.store(data.usage.length() - good_bytes, Ordering::Release);
     let good_end = good_end.filter(|end| *end < data.usage.length());
     Ok((damage, good_end))
 }
@@ -261,7 +270,9 @@ impl ReadFile {
         if self.good_end.take().is_some() {
             // No mapping may reach past the end.
             self.data.reader = fs.open(&self.data.path, Access::Mapped)?;
-            self.data.usage.length.store(end, Ordering::Release);
+            let usage = &self.data.usage;
+            let cut_bytes = usage.length.swap(end, Ordering::AcqRel) - end;
+            usage.damaged_bytes.fetch_sub(cut_bytes, Ordering::AcqRel);
             self.damage.retain(|damage| damage.offset < end);
         }
         Ok(())
@@ -286,7 +297,7 @@ fn assemble(
     }
     keydir.for_each(|_, location| {
         if let Some(file) = files.get(location.file) {
-            file.usage.add_live(location.size);
+            file.usage.revive(location.size);
         }
     });
     Loaded { keydir, files, next_id, unsynced, unhinted, damage }

@@ -15,6 +15,9 @@
 
 mod options;
 
+mod file_stats;
+mod keys;
+
 mod load;
 mod merge;
 mod scan;
@@ -49,6 +52,8 @@ use lock::WriteLock;
 use shared::Shared;
 use writer::Writer;
 
+pub use file_stats::FileStats;
+pub use keys::Keys;
 pub use load::Damage;
 pub use options::{MergePolicy, Options};
 
@@ -128,6 +133,42 @@ impl Bitcask {
     /// are neither merged nor given hint files.
     pub fn damage(&self) -> &[Damage] {
         &self.shared.damage
+    }
+
+    /// The keys in `range` at this moment, in order; no file is read. Writers wait while the keydir
+    /// is walked through, readers do not. See [`Keys`] for the memory that it takes, and
+    /// [`Prefix`](crate::Prefix) for ranges of keys that start alike.
+    ///
+    /// ```
+    /// # use engines::bitcask::{Bitcask, Options};
+    /// use engines::{Engine, Prefix};
+    ///
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let store = Bitcask::open(directory.path(), Options::default())?;
+    /// for key in ["user/2", "user/1", "visit/1"] {
+    ///     store.put(key.as_bytes(), b"")?;
+    /// }
+    /// let users = store.keys(Prefix::new("user/").range());
+    /// assert!(users.iter().eq(["user/1", "user/2"].map(str::as_bytes)));
+    /// # Ok::<(), engines::Error>(())
+    /// ```
+    pub fn keys(&self, range: KeyRange<'_>) -> Keys {
+        Keys::take(self.shared.as_ref(), range)
+    }
+
+    /// What each data file holds, by ascending id.
+    ///
+    /// # Errors
+    /// What the file system reports when it is asked for hint files.
+    pub fn files(&self) -> Result<Vec<FileStats>> {
+        let (files, active) = {
+            let writer = self.shared.writer.lock();
+            let files = self.shared.files.load_full();
+            let active = files.iter().map(|file| file.id).find(|id| writer.is_active(*id));
+            (files, active)
+        };
+        let fs = self.shared.fs.as_ref();
+        files.iter().map(|file| FileStats::of(fs, file, active == Some(file.id))).collect()
     }
 
     /// The directory.
@@ -220,11 +261,11 @@ impl Engine for Bitcask {
         direction: Direction,
         visit: &mut Visitor<'_>,
     ) -> Result<()> {
-        scan::Snapshot::take(&self.shared, range).visit(direction, visit)
+        scan::Snapshot::take(self.shared.as_ref(), range).visit(direction, visit)
     }
 
     fn fold(&self, visit: &mut Visitor<'_>) -> Result<()> {
-        scan::fold(&self.shared, visit)
+        scan::fold(self.shared.as_ref(), visit)
     }
 
     fn sync(&self) -> Result<()> {

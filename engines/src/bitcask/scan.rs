@@ -27,9 +27,9 @@ struct Entry {
 }
 
 impl Snapshot {
-    pub(super) fn take(shared: &Shared, range: KeyRange<'_>) -> Self {
+    pub(super) fn take(source: &impl Source, range: KeyRange<'_>) -> Self {
         let (mut keys, mut entries) = (Vec::new(), Vec::new());
-        let files = pin(shared, |key, location| {
+        let files = source.pin(|key, location| {
             if range.contains(key) {
                 let key_length = u16::try_from(key.len()).unwrap_or(u16::MAX);
                 entries.push(Entry { key_start: keys.len(), key_length, location });
@@ -62,9 +62,9 @@ impl Snapshot {
 
 /// Visits every live record in the order of the files, which reads them from front to back. Each
 /// key takes 16 bytes.
-pub(super) fn fold(shared: &Shared, visit: &mut Visitor<'_>) -> Result<()> {
+pub(super) fn fold(source: &impl Source, visit: &mut Visitor<'_>) -> Result<()> {
     let mut locations = Vec::new();
-    let files = pin(shared, |_, location| locations.push(location));
+    let files = source.pin(|_, location| locations.push(location));
     locations.sort_unstable();
     let mut scratch = Vec::new();
     for location in locations {
@@ -77,15 +77,21 @@ pub(super) fn fold(shared: &Shared, visit: &mut Visitor<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Walks through the keydir as it is at one moment, and returns the files of that moment.
-///
-/// Merges may move records meanwhile, from one of these files to another: neither leaves the set
-/// before `pinning` is released.
-fn pin(shared: &Shared, visit: impl FnMut(&[u8], Location)) -> Arc<FileSet> {
-    let _nothing_leaves = shared.pinning.read();
-    let _nothing_is_written = shared.writer.lock();
-    shared.keydir.for_each(visit);
-    shared.files.load_full()
+/// What can be scanned.
+pub(super) trait Source {
+    /// Walks through the keydir as it is at one moment, and returns the files of that moment.
+    fn pin(&self, visit: impl FnMut(&[u8], Location)) -> Arc<FileSet>;
+}
+
+impl Source for Shared {
+    /// Merges may move records meanwhile, from one of these files to another: neither leaves the
+    /// set before `pinning` is released.
+    fn pin(&self, visit: impl FnMut(&[u8], Location)) -> Arc<FileSet> {
+        let _nothing_leaves = self.pinning.read();
+        let _nothing_is_written = self.writer.lock();
+        self.keydir.for_each(visit);
+        self.files.load_full()
+    }
 }
 
 /// Cannot happen while `pin` is right.

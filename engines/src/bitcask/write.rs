@@ -154,7 +154,7 @@ impl Shared {
     /// The record at `tombstone` deletes `key`.
     fn forget(&self, key: &[u8], tombstone: Location) {
         if let Some(file) = self.files.load().get(tombstone.file) {
-            file.usage.add_tombstone(tombstone.size.into());
+            file.usage.add_tombstone(tombstone.size);
         }
         if let Some(old) = self.keydir.remove(key) {
             self.bury(old);

@@ -183,30 +183,6 @@ proptest! {
 }
 
 #[test]
-fn what_the_format_cannot_hold_is_refused_and_nothing_is_written() {
-    let disk = SimFs::new();
-    let store = open(&disk, &Options::default());
-    let before = disk.mark();
-    let long = vec![0; 65_536];
-    let tombstone = b"bitcask_tombstone and more";
-    assert!(matches!(store.put(&long, b""), Err(Error::TooLarge { what: "key", .. })));
-    assert!(matches!(store.put(b"key", tombstone), Err(Error::InvalidArgument(_))));
-    let mut batch = Batch::new();
-    batch.put(b"good", b"value").unwrap();
-    batch.put(b"bad", tombstone).unwrap();
-    assert!(matches!(store.write(&batch), Err(Error::InvalidArgument(_))));
-    let mut batch = Batch::new();
-    batch.put(b"good", b"value").unwrap();
-    batch.delete(&long).unwrap();
-    assert!(matches!(store.write(&batch), Err(Error::TooLarge { .. })));
-    // No key that long can be there.
-    store.delete(&long).unwrap();
-    store.delete(b"missing").unwrap();
-    assert_eq!(disk.mark(), before);
-    assert_eq!(store.stats().unwrap().live_records, Some(0));
-}
-
-#[test]
 fn a_directory_is_opened_once_and_created_only_if_asked() {
     let disk = SimFs::new();
     let no_create = Options { create: false, ..Options::default() };

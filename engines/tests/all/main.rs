@@ -3,6 +3,8 @@
 
 mod bitcask_golden;
 mod bitcask_model;
+mod bitcask_refusals;
+mod bitcask_stats;
 mod conformance;
 mod crash;
 mod golden;

@@ -1,14 +1,15 @@
 //! A file that a merge writes.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::super::hint::HintWriter;
 use crate::Result;
-use crate::bitcask::data_file::DataFile;
+use crate::bitcask::data_file::{DataFile, Usage};
 use crate::bitcask::keydir::Location;
 use crate::bitcask::names::{self, FileId};
 use crate::bitcask::record::{Header, Record};
-use crate::bitcask::shared::{Shared, usage_of_length};
+use crate::bitcask::shared::Shared;
 use crate::fs::{Access, Create, WriteFile};
 
 /// What is gathered before a write.
@@ -25,7 +26,7 @@ pub(super) struct Output<'a> {
     written_bytes: u64,
     reserved_bytes: u64,
     pending: Vec<u8>,
-    tombstone_bytes: u64,
+    usage: Arc<Usage>,
     /// Where each record that is no tombstone was copied from, in the order of the file. 16 bytes
     /// a record are all that a merge keeps of it in memory.
     sources: Vec<Location>,
@@ -41,7 +42,7 @@ impl<'a> Output<'a> {
             written_bytes: 0,
             reserved_bytes: 0,
             pending: Vec::with_capacity(WRITE_BYTES / 4),
-            tombstone_bytes: 0,
+            usage: Arc::default(),
             sources: Vec::new(),
         })
     }
@@ -70,7 +71,7 @@ impl<'a> Output<'a> {
         self.pending.extend_from_slice(record.key);
         self.pending.extend_from_slice(record.value);
         if is_tombstone {
-            self.tombstone_bytes += u64::from(from.size);
+            self.usage.add_tombstone(from.size);
         } else {
             self.sources.push(from);
         }
@@ -90,8 +91,8 @@ impl<'a> Output<'a> {
         shared.fs.rename(&names::temporary_data(&shared.directory, self.id), &path)?;
         shared.fs.sync_directory(&shared.directory)?;
         let reader = shared.fs.open(&path, Access::Mapped)?;
-        let usage = usage_of_length(self.written_bytes);
-        usage.add_tombstone(self.tombstone_bytes);
+        let usage = self.usage.clone();
+        usage.length.store(self.written_bytes, Ordering::Release);
         Ok(Arc::new(DataFile { id: self.id, path, reader, usage, tail: None }))
     }
 

@@ -4,7 +4,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use engines::{Batch, Direction, Engine, Error, KeyRange};
+use engines::{Batch, Direction, Engine, Error, KeyRange, Prefix};
 
 use super::{Records, assert_holds, folded, for_every_engine, is_refusal, open, scanned};
 
@@ -169,6 +169,33 @@ fn scans_keep_to_every_kind_of_bound_both_ways() {
                     );
                     assert!(forward.iter().chain(&backward).all(|(key, value)| key == value));
                 }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_prefix_is_scanned_both_ways() {
+    for_every_engine(|engine| {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(engine, directory.path());
+        if !store.capabilities().ordered_scan {
+            return;
+        }
+        let keys: [&[u8]; 8] =
+            [b"\x01", b"a", b"a\xff", b"a\xff\xff", b"a\xff\xff\x01", b"b", b"\xff", b"\xff\xff"];
+        for key in keys {
+            store.put(key, key).unwrap();
+        }
+        for prefix in [&b""[..], b"a", b"a\xff", b"a\xff\xff", b"b", b"c", b"\xff", b"\xff\xff\xff"]
+        {
+            let owner = Prefix::new(prefix);
+            let mut expected: Vec<_> = keys.into_iter().filter(|k| k.starts_with(prefix)).collect();
+            for direction in [Direction::Forward, Direction::Backward] {
+                let found = scanned(&*store, owner.range(), direction, usize::MAX);
+                let found = found.iter().map(|(key, _)| key);
+                assert!(found.eq(&expected), "{} {direction:?} {prefix:?}", engine.name);
+                expected.reverse();
             }
         }
     });
