@@ -88,6 +88,14 @@ pub enum Error {
         cause: String,
     },
 
+    /// The disk is full. Reading goes on, and what was acknowledged is safe; writing goes on when
+    /// there is room and the engine was told to resume.
+    #[error("writing is suspended ({cause}); make room and resume, or reopen")]
+    Suspended {
+        /// What could not be written.
+        cause: String,
+    },
+
     /// A key, value or batch is larger than the format or the engine holds. Nothing was written.
     #[error("{what} of {size} bytes: the limit is {limit}")]
     TooLarge {
@@ -151,6 +159,14 @@ impl Error {
     /// An [`Error::Corruption`].
     pub fn corruption(file: impl AsRef<Path>, offset: u64, problem: impl Into<String>) -> Self {
         Self::Corruption { file: file.as_ref().to_path_buf(), offset, problem: problem.into() }
+    }
+
+    /// Whether the system had no room for what was to be created or written. A sync that says so
+    /// is another matter: what it lost is not known.
+    pub(crate) fn is_full_disk(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Self::Io { action: "create" | "write" | "link", source, .. }
+            if matches!(source.kind(), QuotaExceeded | StorageFull))
     }
 
     /// Whether bytes on disk are damaged, as against a refusal by the system or a wrong call.

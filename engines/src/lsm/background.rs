@@ -6,7 +6,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -28,6 +28,8 @@ pub(crate) struct Background {
     progress: Condvar,
     /// Held by the one that installs flushed tables.
     pub(super) installing: Mutex<()>,
+    /// How many hold compactions back. Changed under the lock of the state.
+    pause_count: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -72,7 +74,9 @@ impl Background {
             core.poison.check()?;
             let has_slot = state.flushes.len() + 1 < core.home.options.memtable_count;
             let level0_count = core.view.load().version.level(0).len();
-            if has_slot && level0_count < core.home.options.level0_stop_tables {
+            let is_level0_full = level0_count >= core.home.options.level0_stop_tables;
+            // Nobody would merge it while compactions are held back.
+            if has_slot && (!is_level0_full || self.is_paused()) {
                 return Ok(waited);
             }
             if state.is_stopping {
@@ -140,7 +144,7 @@ impl Background {
             let is_idle = state.flushes.is_empty()
                 && state.compaction_count == 0
                 && !state.is_exclusive
-                && core.pick(&state).is_none();
+                && (self.is_paused() || core.pick(&state).is_none());
             if is_idle {
                 return Ok(());
             }
@@ -167,6 +171,40 @@ impl Background {
             self.progress.wait(&mut state);
         }
         Ok(exclusive)
+    }
+
+    /// Lets no compaction start that nobody asked for, until the guard goes, and waits until none
+    /// runs.
+    pub(crate) fn pause<'a>(&'a self, core: &Core) -> Result<Pause<'a>> {
+        let mut state = self.state.lock();
+        self.pause_count.fetch_add(1, Relaxed);
+        let pause = Pause(self);
+        // Whoever waits for level 0 to be merged need not any more.
+        self.progress.notify_all();
+        while state.compaction_count > 0 {
+            if let Err(error) = core.poison.check() {
+                drop(state);
+                return Err(error);
+            }
+            self.progress.wait(&mut state);
+        }
+        drop(state);
+        Ok(pause)
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.pause_count.load(Relaxed) > 0
+    }
+
+    /// A memtable could not be written to a table: somebody else may try.
+    fn flush_failed(&self, frozen: &Arc<Frozen>) {
+        let mut state = self.state.lock();
+        let is_it = |flush: &&mut Flush| Arc::ptr_eq(&flush.frozen, frozen);
+        if let Some(flush) = state.flushes.iter_mut().find(is_it)
+            && matches!(flush.progress, Progress::Running)
+        {
+            flush.progress = Progress::Waiting;
+        }
     }
 
     fn stop(&self) {
@@ -199,7 +237,7 @@ impl Background {
             if state.is_stopping {
                 return None;
             }
-            let may_start = !core.poison.is_set() && !state.is_exclusive;
+            let may_start = !core.poison.is_set() && !state.is_exclusive && !self.is_paused();
             if let Some(choice) = may_start.then(|| core.pick(&state)).flatten() {
                 return Some(self.start(&mut state, choice));
             }
@@ -250,6 +288,18 @@ impl Drop for Exclusive<'_> {
     }
 }
 
+/// As long as this lives no compaction starts by itself.
+pub(crate) struct Pause<'a>(&'a Background);
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        let state = self.0.state.lock();
+        self.0.pause_count.fetch_sub(1, Relaxed);
+        drop(state);
+        self.0.changed();
+    }
+}
+
 impl Core {
     fn pick(&self, state: &State) -> Option<Choice> {
         let view = self.view.load();
@@ -264,8 +314,10 @@ impl Core {
     fn flush_until_stopped(&self) {
         let _watch = PanicWatch(self);
         while let Some(frozen) = self.background.next_flush(self) {
+            let lift_count = self.poison.lift_count();
             if let Err(error) = self.flush(&frozen) {
-                drop(self.poisoned(error));
+                self.background.flush_failed(&frozen);
+                self.work_failed(lift_count, error);
             }
         }
     }
@@ -274,10 +326,17 @@ impl Core {
         let _watch = PanicWatch(self);
         while let Some(running) = self.background.next_compaction(self) {
             let thread_count = self.home.options.background_threads.div_ceil(2);
+            let lift_count = self.poison.lift_count();
             if let Err(error) = self.carry_out(&running.choice, thread_count) {
-                drop(self.poisoned(error));
+                self.work_failed(lift_count, error);
             }
         }
+    }
+
+    fn work_failed(&self, lift_count: u64, error: Error) {
+        drop(self.poison.set_by_work_since(lift_count, error));
+        // Whoever waits is to see it, or to try again.
+        self.background.changed();
     }
 }
 
@@ -324,6 +383,9 @@ impl Drop for Workers {
     /// Ends the threads and waits for them.
     fn drop(&mut self) {
         self.core.background.stop();
+        if let Some(pace) = &self.core.home.pace {
+            pace.lift();
+        }
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }

@@ -14,6 +14,7 @@ use super::janitor::Disposal;
 use super::key::Sequence;
 use super::manifest::Manifest;
 use super::options::Options;
+use super::pace::Pace;
 use super::poison::Poison;
 use super::snapshot::Snapshots;
 use super::table_cache::TableCache;
@@ -73,6 +74,8 @@ pub(crate) struct Home {
     pub(crate) directory: PathBuf,
     pub(crate) options: Options,
     pub(crate) disposal: Disposal,
+    /// How fast tables may be written; `None` for as fast as the disk takes them.
+    pub(crate) pace: Option<Arc<Pace>>,
 }
 
 impl Home {

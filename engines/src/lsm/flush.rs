@@ -34,7 +34,8 @@ impl Core {
         self.install_flushed()
     }
 
-    fn install_flushed(&self) -> Result<()> {
+    /// Installs what is ready.
+    pub(super) fn install_flushed(&self) -> Result<()> {
         // One installs at a time, so that what is ready is installed in order.
         let _installing = self.background.installing.lock();
         let ready = self.background.ready_flushes();

@@ -27,6 +27,9 @@ pub(crate) struct Manifest {
     /// Its length when it was started.
     started_with: u64,
     log_number: FileNumber,
+    /// Tables of a change that failed and is not tried again. The manifest may name them all the
+    /// same, so they stay until it is replaced.
+    orphans: Vec<FileNumber>,
 }
 
 /// All that a manifest tells.
@@ -62,7 +65,8 @@ impl Manifest {
             current_content(number).as_bytes(),
         )?;
         let started_with = writer.offset();
-        Ok(Self { writer, number, started_with, log_number: set.log_number })
+        let log_number = set.log_number;
+        Ok(Self { writer, number, started_with, log_number, orphans: Vec::new() })
     }
 
     fn append(&mut self, edit: &VersionEdit) -> Result<()> {
@@ -128,7 +132,12 @@ impl Core {
         if let Some((level, key)) = &change.pointer {
             next.set_pointer(*level, key.clone());
         }
+        if change.flushed.is_empty() {
+            let added = change.added.iter().map(|(_, table)| table.info.number);
+            manifest.orphans = added.collect();
+        }
         self.write_change(manifest, &change, &next)?;
+        manifest.orphans.clear();
         let next = Arc::new(next);
         self.view.change(|view| {
             view.version = Arc::clone(&next);
@@ -162,6 +171,21 @@ impl Core {
         })
     }
 
+    /// Puts a new manifest in place of one that a failed append has left unusable, and removes the
+    /// tables of the change that failed.
+    pub(super) fn replace_broken_manifest(&self) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        let version = Arc::clone(&self.view.load().version);
+        if manifest.writer.is_broken() {
+            self.roll_over(&mut manifest, &version)?;
+        }
+        let orphans = std::mem::take(&mut manifest.orphans);
+        let is_used = |number| version.tables().any(|(_, table)| table.info.number == number);
+        let unused = orphans.into_iter().filter(|number| !is_used(*number));
+        unused.for_each(|number| self.home.disposal.table(number));
+        Ok(())
+    }
+
     /// Starts a new manifest with all there is, so that it does not grow for ever.
     fn roll_over(&self, manifest: &mut Manifest, next: &Version) -> Result<()> {
         let number = self.file_numbers.take();
@@ -171,7 +195,8 @@ impl Core {
             next_file_number: self.file_numbers.next(),
             last_sequence: self.visible(),
         };
-        let new = Manifest::create(&self.home, number, set)?;
+        let mut new = Manifest::create(&self.home, number, set)?;
+        new.orphans = std::mem::take(&mut manifest.orphans);
         let old = std::mem::replace(manifest, new);
         self.home.disposal.file(FileKind::Manifest(old.number));
         Ok(())

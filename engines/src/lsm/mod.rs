@@ -12,6 +12,8 @@
 mod options;
 mod store;
 
+mod by_hand;
+
 mod background;
 mod compaction;
 mod core;
@@ -25,6 +27,7 @@ mod group;
 mod janitor;
 mod manifest;
 mod output;
+mod pace;
 mod picker;
 mod poison;
 mod retention;
@@ -66,6 +69,7 @@ mod test_iter;
 #[cfg(test)]
 mod testing;
 
+pub use by_hand::CompactionPause;
 pub use options::Options;
 pub use snapshot::Snapshot;
 pub use store::{Lsm, REGISTRATION};

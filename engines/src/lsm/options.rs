@@ -50,6 +50,10 @@ pub struct Options {
     pub level_ratio: u64,
     /// Threads that flush and compact. Default: as many as the machine has cores.
     pub background_threads: usize,
+    /// How many bytes a second flushes and compactions together write at most, spread evenly, so
+    /// that the disk has time for others; 0 for as fast as it goes. Writes wait when flushes do
+    /// not keep up with them, so this bounds the rate of writes in the long run too. Default: 0.
+    pub background_bytes_per_second: u64,
     /// A manifest that has grown by so much is started anew, in bytes. Default: 4 MiB.
     pub manifest_bytes: u64,
 }
@@ -75,6 +79,7 @@ impl Default for Options {
             level_ratio: 10,
             background_threads: std::thread::available_parallelism()
                 .map_or(2, std::num::NonZeroUsize::get),
+            background_bytes_per_second: 0,
             manifest_bytes: 4 << 20,
         }
     }
@@ -148,6 +153,7 @@ impl Options {
             ("level1_bytes", self.level1_bytes.to_string()),
             ("level_ratio", self.level_ratio.to_string()),
             ("background_threads", self.background_threads.to_string()),
+            ("background_bytes_per_second", self.background_bytes_per_second.to_string()),
             ("manifest_bytes", self.manifest_bytes.to_string()),
         ]
     }

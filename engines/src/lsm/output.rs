@@ -7,6 +7,7 @@ use super::core::Home;
 use super::edit::TableInfo;
 use super::filename::{FileKind, FileNumber};
 use super::key::{EntryKind, ParsedKey};
+use super::pace::Pace;
 use super::table::{TableBuilder, TableOptions};
 use super::version::TableFile;
 use crate::Result;
@@ -26,7 +27,7 @@ pub(crate) struct OutputTable<'a> {
 impl<'a> OutputTable<'a> {
     pub(crate) fn create(home: &'a Home, number: FileNumber) -> Result<Self> {
         let path = home.path(FileKind::Table(number));
-        let file = home.fs.create(&path, Create::New)?;
+        let file = Pace::apply(home.pace.as_ref(), home.fs.create(&path, Create::New)?);
         let leftover = Leftover { fs: &*home.fs, path, is_kept: false };
         let options = &home.options;
         let filter_bits = u32::try_from(options.filter_bits).unwrap_or(u32::MAX);

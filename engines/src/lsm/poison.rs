@@ -1,34 +1,157 @@
-//! The first failure of a write, which ends all further writing.
+//! The failure that ends writing, for good or until there is room on the disk again.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 
 use crate::{Error, Result};
 
-/// Set once, never taken back: what reached the disk after a failure is not known, and a second
-/// attempt may falsely succeed. Reopening finds out.
+/// Why nothing is written any more.
+///
+/// What reached the disk after a failed write is mostly not known, and a second attempt may falsely
+/// succeed: reopening finds out. A full disk is another matter: what could not be created or
+/// written is known, and nothing that was acknowledged depends on it.
 #[derive(Debug, Default)]
-pub(crate) struct Poison(OnceLock<String>);
+pub(crate) struct Poison {
+    is_set: AtomicBool,
+    failure: Mutex<Option<Failure>>,
+    /// How often it was lifted.
+    lift_count: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Failure {
+    cause: String,
+    /// Writing may go on when there is room again.
+    is_full_disk: bool,
+}
 
 impl Poison {
     /// # Errors
-    /// [`Error::Poisoned`] after a failure.
+    /// After a failure: [`Error::Poisoned`], or [`Error::Suspended`] while the disk is full.
     pub(crate) fn check(&self) -> Result<()> {
-        match self.0.get() {
+        if !self.is_set() {
+            return Ok(());
+        }
+        match &*self.failure.lock() {
             None => Ok(()),
-            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+            Some(Failure { cause, is_full_disk: true }) => {
+                Err(Error::Suspended { cause: cause.clone() })
+            }
+            Some(Failure { cause, is_full_disk: false }) => {
+                Err(Error::Poisoned { cause: cause.clone() })
+            }
         }
     }
 
     pub(crate) fn is_set(&self) -> bool {
-        self.0.get().is_some()
+        self.is_set.load(Ordering::Acquire)
     }
 
-    /// Remembers the failure, unless there was one before; hands it back.
+    /// What happened, if anything did.
+    pub(crate) fn cause(&self) -> Option<String> {
+        self.failure.lock().as_ref().map(|failure| failure.cause.clone())
+    }
+
+    /// How often writing was let go on so far.
+    pub(crate) fn lift_count(&self) -> u64 {
+        self.lift_count.load(Ordering::Acquire)
+    }
+
+    /// As [`set`](Self::set), for work that began at this lift count: if the disk was full for it
+    /// and writing was let go on since, it is told too late and changes nothing.
+    pub(crate) fn set_by_work_since(&self, lift_count: u64, error: Error) -> Error {
+        if error.is_full_disk() && lift_count != self.lift_count() {
+            error
+        } else {
+            self.set(error)
+        }
+    }
+
+    /// Remembers the failure, unless there was one before that is at least as bad; hands it back.
     pub(crate) fn set(&self, error: Error) -> Error {
         // A failure that follows from an earlier one is told by that one.
-        if !matches!(error, Error::Poisoned { .. }) {
-            let _ = self.0.set(error.to_string());
+        if !matches!(error, Error::Poisoned { .. } | Error::Suspended { .. }) {
+            let is_full_disk = error.is_full_disk();
+            let mut failure = self.failure.lock();
+            let is_worse = |before: &Failure| before.is_full_disk && !is_full_disk;
+            if failure.as_ref().is_none_or(is_worse) {
+                *failure = Some(Failure { cause: error.to_string(), is_full_disk });
+                self.is_set.store(true, Ordering::Release);
+            }
         }
         error
+    }
+
+    /// # Errors
+    /// [`Error::Poisoned`] after a failure that room on the disk does not mend.
+    pub(crate) fn check_lasting(&self) -> Result<()> {
+        match &*self.failure.lock() {
+            Some(Failure { cause, is_full_disk: false }) => {
+                Err(Error::Poisoned { cause: cause.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets writing go on after a full disk.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] after any other failure.
+    pub(crate) fn lift(&self) -> Result<()> {
+        self.check_lasting()?;
+        *self.failure.lock() = None;
+        self.lift_count.fetch_add(1, Ordering::AcqRel);
+        self.is_set.store(false, Ordering::Release);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, ErrorKind};
+
+    use super::*;
+
+    fn failed(action: &'static str, kind: ErrorKind) -> Error {
+        Error::io(action, "file")(io::Error::from(kind))
+    }
+
+    #[test]
+    fn a_full_disk_suspends_until_lifted_and_anything_worse_takes_its_place() {
+        let poison = Poison::default();
+        poison.check().unwrap();
+        drop(poison.set(failed("write", ErrorKind::StorageFull)));
+        assert!(matches!(poison.check(), Err(Error::Suspended { .. })));
+        poison.lift().unwrap();
+        poison.check().unwrap();
+        drop(poison.set(failed("create", ErrorKind::QuotaExceeded)));
+        drop(poison.set(failed("write", ErrorKind::PermissionDenied)));
+        drop(poison.set(failed("write", ErrorKind::StorageFull)));
+        assert!(matches!(poison.check(), Err(Error::Poisoned { .. })));
+        assert!(matches!(poison.lift(), Err(Error::Poisoned { .. })));
+        assert!(poison.cause().unwrap().contains("permission"), "{:?}", poison.cause());
+    }
+
+    #[test]
+    fn what_is_told_too_late_changes_nothing_unless_it_is_worse() {
+        let poison = Poison::default();
+        let before = poison.lift_count();
+        drop(poison.set(failed("write", ErrorKind::StorageFull)));
+        poison.lift().unwrap();
+        drop(poison.set_by_work_since(before, failed("write", ErrorKind::StorageFull)));
+        poison.check().unwrap();
+        let now = poison.lift_count();
+        drop(poison.set_by_work_since(now, failed("write", ErrorKind::StorageFull)));
+        assert!(matches!(poison.check(), Err(Error::Suspended { .. })));
+        drop(poison.set_by_work_since(before, failed("read", ErrorKind::Other)));
+        assert!(matches!(poison.check(), Err(Error::Poisoned { .. })));
+    }
+
+    #[test]
+    fn a_sync_that_found_no_room_is_no_full_disk() {
+        let poison = Poison::default();
+        drop(poison.set(failed("sync", ErrorKind::StorageFull)));
+        assert!(matches!(poison.lift(), Err(Error::Poisoned { .. })));
     }
 }

@@ -16,7 +16,7 @@ use super::log_file::LogFile;
 use super::manifest::{Manifest, TableSet};
 use super::memtable::Memtable;
 use super::options::Options;
-use super::picker;
+use super::pace::Pace;
 use super::poison::Poison;
 use super::recovery::{Inventory, Recovered, recover};
 use super::snapshot::{Snapshot, Snapshots};
@@ -72,7 +72,7 @@ fn durability(level: Durability) -> &'static str {
 /// Dropping it closes it. What it does not do as LevelDB: it starts a new log and a new manifest at
 /// every open, and writes no `LOG` file for people.
 pub struct Lsm {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     /// Gone once it is closed.
     running: Option<Running>,
     recovery: Vec<(String, String)>,
@@ -111,9 +111,11 @@ impl Lsm {
     ) -> Result<Self> {
         let (disposal, orders) = Disposal::new();
         let directory = directory.as_ref().to_path_buf();
-        let home = Home { fs, directory, options: options.sanitized(), disposal };
+        let mut home = Home { fs, directory, options: options.sanitized(), disposal, pace: None };
         let (lock, inventory) = lock(&home)?;
         let recovered = recover(&home, &inventory)?;
+        // Opening itself goes as fast as it can.
+        home.pace = Pace::new(home.options.background_bytes_per_second);
         let recovery = vec![
             ("replayed log records".to_owned(), recovered.replayed_count.to_string()),
             ("torn logs".to_owned(), recovered.torn_logs.join("; ")),
@@ -341,21 +343,6 @@ impl Engine for Lsm {
 }
 
 impl Core {
-    /// Plans and carries out a full compaction of what is in tables.
-    fn compact_all(&self) -> Result<()> {
-        let exclusive = self.background.exclusive(self)?;
-        let plan = {
-            let version = Arc::clone(&self.view.load().version);
-            picker::plan_full_compaction(&version, &self.home.options)
-        };
-        for choice in plan {
-            self.carry_out(&choice, self.home.options.background_threads)
-                .map_err(|error| self.poisoned(error))?;
-        }
-        drop(exclusive);
-        Ok(())
-    }
-
     fn stats(&self, recovery: &[(String, String)]) -> Stats {
         let view = self.view.load();
         let memtables =
@@ -364,6 +351,7 @@ impl Core {
         let counters = &self.counters;
         let count = |value: &AtomicU64| value.load(Relaxed);
         let mut details = recovery.to_vec();
+        details.push(("background_error".to_owned(), self.poison.cause().unwrap_or_default()));
         let mut tell = |name: &str, value: u64| details.push((name.to_owned(), value.to_string()));
         tell("flushes", count(&counters.flushes.count));
         tell("flush_written_bytes", count(&counters.flushes.written_bytes));

@@ -138,7 +138,10 @@ impl Core {
         for follower in followers {
             follower.finish(match &failure {
                 None => Ok(()),
-                Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+                Some(cause) => {
+                    let poisoned = || Error::Poisoned { cause: cause.clone() };
+                    Err(self.poison.check().err().unwrap_or_else(poisoned))
+                }
             });
         }
         outcome
@@ -159,8 +162,9 @@ impl Core {
                 log.writer.add(&parts);
             }
         }
-        self.send(log).map_err(|error| self.poisoned(error))?;
+        // Used up even if it fails: what a failed append left must not be taken for later writes.
         log.last_sequence = last;
+        self.send(log).map_err(|error| self.poisoned(error))?;
         let view = self.view.load();
         let mut next = first;
         for write in group {
@@ -194,6 +198,8 @@ impl Core {
     pub(crate) fn sync(&self) -> Result<()> {
         self.poison.check()?;
         let mut log = self.writers.lock();
+        // Whoever held it may have failed.
+        self.poison.check()?;
         log.writer.flush().map_err(|error| self.poisoned(error))?;
         let files: Vec<_> = log.older.iter().chain([&log.file]).map(Arc::clone).collect();
         // Others may go on writing while the system syncs what is there.
@@ -236,7 +242,10 @@ impl Core {
             let level0_count = view.version.level(0).len();
             let pressure = Pressure {
                 is_last_memtable: view.frozen.len() + 1 >= options.memtable_count,
-                level0_excess: level0_count.saturating_sub(options.level0_slowdown_tables),
+                level0_excess: match self.background.is_paused() {
+                    true => 0,
+                    false => level0_count.saturating_sub(options.level0_slowdown_tables),
+                },
             };
             (view.active.bytes(), pressure)
         };
@@ -261,13 +270,27 @@ impl Core {
         Ok(())
     }
 
+    /// Keeps writers out.
+    pub(super) fn lock_writers(&self) -> MutexGuard<'_, Log> {
+        self.writers.lock()
+    }
+
+    /// Puts a new log in place of one that a failed append has left unusable. What was acknowledged
+    /// and did not get into it is on its way to a table then.
+    pub(super) fn replace_broken_log(&self, log: &mut Log) -> Result<()> {
+        if log.writer.is_broken() { self.freeze_active(log) } else { Ok(()) }
+    }
+
     /// Puts a new memtable and a new log in place of the active ones.
     fn freeze_active(&self, log: &mut Log) -> Result<()> {
         // If this fails nothing has changed: the next write tries again.
         let number = self.file_numbers.take();
         let file = LogFile::create(&self.home, number)?;
-        // Whatever the old log still holds back goes to the system now.
-        log.writer.finish().map_err(|error| self.poisoned(error))?;
+        match log.writer.is_broken() {
+            true => log.writer.cut_off_failed()?,
+            // Whatever the old log still holds back goes to the system now.
+            false => log.writer.finish().map_err(|error| self.poisoned(error))?,
+        }
         let writer = log_writer(&self.home.options, &file);
         self.counters.log_bytes.fetch_add(log.writer.written(), Ordering::Relaxed);
         log.writer = writer;

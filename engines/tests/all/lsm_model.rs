@@ -26,10 +26,20 @@ enum Step {
     Flush,
     Quiesce,
     Compact,
+    CompactRange(Bound<u16>, Bound<u16>),
+    /// With compactions held back.
+    Paused(Vec<Step>),
     Reopen(bool),
 }
 
 fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        30 => simple_step(),
+        1 => prop::collection::vec(simple_step(), 0..60).prop_map(Step::Paused),
+    ]
+}
+
+fn simple_step() -> impl Strategy<Value = Step> {
     let key = 0u16..300;
     let bound = prop_oneof![
         key.clone().prop_map(Bound::Included),
@@ -41,7 +51,9 @@ fn step() -> impl Strategy<Value = Step> {
         150 => key.clone().prop_map(Step::Delete),
         60 => prop::collection::vec((key, prop::option::weighted(0.7, 0u16..300)), 0..20)
             .prop_map(Step::Batch),
-        60 => (bound.clone(), bound, any::<bool>()).prop_map(|(s, e, d)| Step::Scan(s, e, d)),
+        60 => (bound.clone(), bound.clone(), any::<bool>())
+            .prop_map(|(s, e, d)| Step::Scan(s, e, d)),
+        6 => (bound.clone(), bound).prop_map(|(s, e)| Step::CompactRange(s, e)),
         10 => Just(Step::Snapshot),
         10 => Just(Step::CheckSnapshot),
         5 => Just(Step::Sync),
@@ -143,8 +155,42 @@ impl Run {
             Step::Flush => self.engine().flush().unwrap(),
             Step::Quiesce => self.engine().quiesce().unwrap(),
             Step::Compact => self.engine().compact().unwrap(),
+            Step::CompactRange(start, end) => {
+                let (low, high) = (start.map(key), end.map(key));
+                let range = KeyRange {
+                    start: low.as_ref().map(Vec::as_slice),
+                    end: high.as_ref().map(Vec::as_slice),
+                };
+                self.engine().compact_range(range).unwrap();
+            }
+            Step::Paused(steps) => self.paused(steps),
             Step::Reopen(is_closed) => self.reopen(is_closed),
         }
+    }
+
+    fn paused(&mut self, steps: Vec<Step>) {
+        let engine = self.engine.take().unwrap();
+        let pause = engine.pause_compactions().unwrap();
+        let compactions = engine.stats().unwrap().compaction_count;
+        let mut by_hand = false;
+        for step in steps {
+            by_hand |= matches!(step, Step::Compact);
+            if let Step::Put(number, seed, length) = step {
+                let (key, value) = (key(number), value(seed, length));
+                engine.put(&key, &value).unwrap();
+                self.model.insert(key, value);
+            } else if matches!(step, Step::Compact) {
+                engine.compact().unwrap();
+            } else {
+                engine.flush().unwrap();
+                engine.quiesce().unwrap();
+            }
+        }
+        if !by_hand {
+            assert_eq!(engine.stats().unwrap().compaction_count, compactions);
+        }
+        drop(pause);
+        self.engine = Some(engine);
     }
 
     fn write(&mut self, operations: Vec<(u16, Option<u16>)>) {

@@ -8,6 +8,7 @@ mod bitcask_stats;
 mod conformance;
 mod crash;
 mod golden;
+mod lsm_by_hand;
 mod lsm_golden;
 #[cfg(feature = "system")]
 mod lsm_leveldb;

@@ -125,6 +125,17 @@ impl LogWriter {
         if self.options.prepare { self.file.finish() } else { Ok(()) }
     }
 
+    /// Whether a write or a sync has failed, after which everything is refused.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Cuts off what a failed write may have left behind the last record.
+    pub(crate) fn cut_off_failed(&mut self) -> Result<()> {
+        self.pending = Vec::new();
+        self.file.finish()
+    }
+
     /// Where the next record goes: the length of the log, what waits in memory included.
     pub(crate) fn offset(&self) -> u64 {
         self.written() + self.pending.len() as u64

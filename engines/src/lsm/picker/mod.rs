@@ -17,6 +17,8 @@
 //! A table that overlaps nothing, neither in its level (0) nor in the next one, moves down as it is:
 //! sequential inserts are never rewritten.
 
+mod by_hand;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -24,6 +26,10 @@ use crate::lsm::edit::LEVEL_COUNT;
 use crate::lsm::filename::FileNumber;
 use crate::lsm::options::Options;
 use crate::lsm::version::{TableFile, UserRange, Version};
+
+#[cfg(test)]
+pub(crate) use by_hand::full_compaction_level;
+pub(crate) use by_hand::{plan_below_level0, plan_full_compaction, plan_level0};
 
 /// Fewer level-0 tables than these are not worth a merge for space or reads.
 const LEVEL0_WORTHWHILE: usize = 4;
@@ -92,35 +98,6 @@ pub(crate) fn pick(situation: &Situation<'_>) -> Option<Choice> {
         0 => situation.pick_level0(),
         _ => situation.pick_level(level),
     })
-}
-
-/// The level into which everything is merged when all is to be compacted: deep enough that it
-/// does not outgrow its size, and not above what is there.
-pub(crate) fn full_compaction_level(version: &Version, options: &Options) -> usize {
-    let total: u64 = version.tables().map(|(_, table)| table.info.size).sum();
-    let fitting = (1..LEVEL_COUNT).find(|&level| target_bytes(options, level) >= total);
-    let deepest = version.deepest_level().unwrap_or(1);
-    fitting.unwrap_or(LEVEL_COUNT - 1).max(deepest)
-}
-
-/// What a full compaction does: rewrite each group of tables that share a range of keys, and take
-/// along as it is what stands alone and has nothing to reclaim.
-pub(crate) fn plan_full_compaction(version: &Version, options: &Options) -> Vec<Choice> {
-    let output_level = full_compaction_level(version, options);
-    let mut tables: Vec<_> =
-        version.tables().map(|(level, table)| (level, Arc::clone(table))).collect();
-    tables.sort_by(|a, b| a.1.smallest().cmp(b.1.smallest()));
-    let mut plan = Plan { output_level, ..Plan::default() };
-    let mut group: Vec<(usize, Arc<TableFile>)> = Vec::new();
-    for (level, table) in tables {
-        let joins = group.iter().any(|(_, member)| member.largest() >= table.smallest());
-        if !joins {
-            plan.add(std::mem::take(&mut group));
-        }
-        group.push((level, table));
-    }
-    plan.add(group);
-    plan.finish()
 }
 
 /// The size that a level should not outgrow.
@@ -221,44 +198,6 @@ impl Situation<'_> {
 
     fn is_busy(&self, table: &TableFile) -> bool {
         self.busy.contains(&table.info.number)
-    }
-}
-
-/// A full compaction under way of being planned.
-#[derive(Default)]
-struct Plan {
-    output_level: usize,
-    choices: Vec<Choice>,
-    /// Groups to rewrite that have nothing between them that stays.
-    merging: Vec<(usize, Arc<TableFile>)>,
-}
-
-impl Plan {
-    /// The next group by key.
-    fn add(&mut self, group: Vec<(usize, Arc<TableFile>)>) {
-        match group.as_slice() {
-            [] => {}
-            [(level, table)] if table.is_clean => {
-                self.end_merge();
-                if *level != self.output_level {
-                    let tables = vec![Arc::clone(table)];
-                    self.choices.push(Choice::Move { from: *level, to: self.output_level, tables });
-                }
-            }
-            _ => self.merging.extend(group),
-        }
-    }
-
-    fn end_merge(&mut self) {
-        if !self.merging.is_empty() {
-            let inputs = std::mem::take(&mut self.merging);
-            self.choices.push(Choice::Merge(Merge { inputs, output_level: self.output_level }));
-        }
-    }
-
-    fn finish(mut self) -> Vec<Choice> {
-        self.end_merge();
-        self.choices
     }
 }
 

@@ -1,6 +1,7 @@
 //! The policy, case by case.
 
 use super::*;
+use crate::KeyRange;
 use crate::lsm::edit::TableInfo;
 use crate::lsm::janitor::Disposal;
 use crate::lsm::key::{EntryKind, Sequence, push_internal_key};
@@ -211,4 +212,58 @@ fn a_full_compaction_ends_where_everything_fits_and_not_above_what_is_there() {
     assert_eq!(level(&[(0, 1, "a", "b", 1), (4, 2, "a", "b", 1)]), 4);
     assert_eq!(level(&[(0, 1, "a", "b", 1 << 40)]), 6);
     assert_eq!(level(&[]), 1);
+}
+
+fn described(plan: impl IntoIterator<Item = Choice>) -> Vec<Picked> {
+    plan.into_iter().map(|choice| describe(Some(choice))).collect()
+}
+
+fn of_range(tables: &[(Spec<'_>, bool)], start: &str, end: &str) -> (Vec<Picked>, Vec<Picked>) {
+    let version =
+        Version::new(tables.iter().map(|(spec, is_clean)| (spec.0, table(*spec, *is_clean))))
+            .unwrap();
+    let range = KeyRange::between(start.as_bytes(), end.as_bytes());
+    (described(plan_level0(&version, range)), described(plan_below_level0(&version, range)))
+}
+
+#[test]
+fn a_range_takes_of_level_zero_what_holds_its_keys_and_what_that_overlaps() {
+    let tables = [
+        ((0, 9, "a", "c", 1), true),
+        ((0, 8, "c", "f", 1), true),
+        ((0, 7, "g", "h", 1), true),
+        ((1, 3, "a", "b", 1), true),
+        ((1, 4, "f", "g", 1), true),
+        ((1, 5, "h", "k", 1), true),
+    ];
+    let inputs = vec![(0, 8), (0, 9), (1, 3), (1, 4)];
+    assert_eq!(of_range(&tables, "d", "e").0, [Picked::Merge(inputs, 1)]);
+    // The end is not part of it: "h" alone.
+    let inputs = vec![(0, 7), (1, 4), (1, 5)];
+    assert_eq!(of_range(&tables, "g", "h").0, [Picked::Merge(inputs, 1)]);
+    assert_eq!(of_range(&tables, "i", "z").0, []);
+    assert_eq!(of_range(&tables[..3], "g", "z").0, [Picked::Move(0, 1, vec![7])]);
+}
+
+#[test]
+fn a_range_goes_to_the_deepest_level_that_has_some_of_it_and_takes_along_what_it_overlaps() {
+    let tables = [
+        ((1, 1, "a", "e", 1), true),
+        ((1, 2, "m", "p", 1), true),
+        ((2, 3, "b", "c", 1), true),
+        ((2, 4, "e", "j", 1), true),
+        ((3, 5, "j", "l", 1), true),
+        ((3, 6, "m", "m", 1), true),
+        ((4, 7, "q", "z", 1), true),
+    ];
+    // Table 1 holds keys of the range and brings in 3 and 4, which brings in 5.
+    let inputs = vec![(1, 1), (2, 3), (2, 4), (3, 5)];
+    assert_eq!(of_range(&tables, "d", "k").1, [Picked::Merge(inputs, 3)]);
+    let inputs = vec![(1, 2), (3, 6)];
+    assert_eq!(of_range(&tables, "m", "n").1, [Picked::Merge(inputs, 3)]);
+    // Level 1 is the deepest with keys of the range, and its table is clean.
+    assert_eq!(of_range(&tables, "n", "o").1, []);
+    // An only table that may hold something to reclaim is rewritten where it is.
+    let only = [((2, 1, "a", "c", 1), false)];
+    assert_eq!(of_range(&only, "b", "c").1, [Picked::Merge(vec![(2, 1)], 2)]);
 }
