@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
+use super::clock::Timestamp;
 use super::keydir::Location;
 use super::names::FileId;
 use super::record::{HEADER_BYTES, Header, Record};
@@ -86,8 +87,41 @@ pub(super) struct Usage {
     pub(super) tombstone_records: AtomicU64,
     /// Bytes that are no record.
     pub(super) damaged_bytes: AtomicU64,
-    /// Damage was found: no hint file may vouch for it, and no background merge touches it.
+    /// Damage was found: no hint file may vouch for it, and no merge touches it.
     pub(super) damaged: AtomicBool,
+    /// When the oldest and the newest record were written, tombstones included.
+    pub(super) ages: Ages,
+    /// The earliest time at which something in the file may have died; 0 as long as nothing has.
+    dead_since: AtomicU32,
+}
+
+/// The timestamps that a file reaches from and to. Of the file that is written to they are the
+/// times at which it was opened and sealed: good enough to estimate by, and of no cost to a put.
+#[derive(Debug)]
+pub(super) struct Ages {
+    oldest: AtomicU32,
+    newest: AtomicU32,
+}
+
+impl Default for Ages {
+    fn default() -> Self {
+        Self { oldest: AtomicU32::new(Timestamp::MAX), newest: AtomicU32::new(0) }
+    }
+}
+
+impl Ages {
+    /// Reaches to `timestamp` too.
+    pub(super) fn include(&self, timestamp: Timestamp) {
+        self.oldest.fetch_min(timestamp, Ordering::Relaxed);
+        self.newest.fetch_max(timestamp, Ordering::Relaxed);
+    }
+
+    /// The oldest and the newest timestamp; `None` of a file without a record.
+    pub(super) fn range(&self) -> Option<(Timestamp, Timestamp)> {
+        let (oldest, newest) =
+            (self.oldest.load(Ordering::Relaxed), self.newest.load(Ordering::Relaxed));
+        (oldest <= newest).then_some((oldest, newest))
+    }
 }
 
 impl Usage {
@@ -106,6 +140,11 @@ impl Usage {
     /// Everything that is not live: tombstones and damage too.
     pub(super) fn dead_bytes(&self) -> u64 {
         self.length().saturating_sub(self.live_bytes())
+    }
+
+    /// Bytes of records that were overwritten or deleted, damage counted as such.
+    pub(super) fn shadowed_bytes(&self) -> u64 {
+        self.dead_bytes().saturating_sub(self.tombstone_bytes())
     }
 
     /// Counts `count` records that were read from the file and are not known to be live.
@@ -133,6 +172,18 @@ impl Usage {
     pub(super) fn add_tombstone(&self, size: u32) {
         self.tombstone_bytes.fetch_add(size.into(), Ordering::AcqRel);
         self.tombstone_records.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Something in the file died not before `time`; what died earlier is remembered.
+    pub(super) fn note_death(&self, time: impl FnOnce() -> Timestamp) {
+        if self.dead_since.load(Ordering::Relaxed) == 0 {
+            self.dead_since.store(time().max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// The earliest time at which something in the file may have died.
+    pub(super) fn dead_since(&self) -> Option<Timestamp> {
+        Some(self.dead_since.load(Ordering::Relaxed)).filter(|time| *time != 0)
     }
 
     pub(super) fn is_damaged(&self) -> bool {

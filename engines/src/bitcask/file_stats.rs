@@ -22,7 +22,8 @@ pub struct FileStats {
     pub path: PathBuf,
     /// What is written to it. The file itself may be up to 64 KiB longer while it is active.
     pub length_bytes: u64,
-    /// Records that a read finds.
+    /// Records that a read finds, and such as have [expired](super::Options::expiry) and were not
+    /// dropped by a merge yet.
     pub live_records: u64,
     /// The size of those records.
     pub live_bytes: u64,
@@ -36,7 +37,7 @@ pub struct FileStats {
     pub tombstone_bytes: u64,
     /// What is no record; see [`damage`](super::Bitcask::damage).
     pub damaged_bytes: u64,
-    /// Whether something in the file could not be read: no background merge touches it.
+    /// Whether something in the file could not be read: no merge touches it.
     pub is_damaged: bool,
     /// Whether the file is still appended to.
     pub is_active: bool,

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use super::clock::Timestamp;
 use super::data_file::{DataFile, FileSet, Next};
 use super::hint::{Hint, Hints};
 use super::keydir::{Keydir, Location};
 use super::names::{self, FileId, Name};
 use super::record::HEADER_BYTES;
+use super::set_aside;
 use super::shared::usage_of_length;
 use super::tombstone;
 use crate::fs::{Access, Entry, FileSystem, WriteFile};
@@ -43,11 +45,16 @@ pub(super) struct Loaded {
     /// Files without a usable hint file.
     pub(super) unhinted: Vec<FileId>,
     pub(super) damage: Vec<Damage>,
+    /// What was cut off data files, now or at an earlier opening.
+    pub(super) set_aside: Vec<PathBuf>,
+    /// The newest timestamp of all records.
+    pub(super) newest: Option<Timestamp>,
 }
 
 /// Loads a directory whose write lock is held, clearing away what a crash left half done.
 pub(super) fn load(fs: &dyn FileSystem, directory: &Path, lock: &Path) -> Result<Loaded> {
-    let listing = Listing::read(fs, directory, lock)?;
+    let mut listing = Listing::read(fs, directory, lock)?;
+    listing.refuse_to_delete_everything(fs, directory)?;
     listing.clear_leftovers(fs, directory)?;
     let keydir = Keydir::new();
     let mut read = read_all(fs, directory, &listing.data, &keydir)?;
@@ -62,11 +69,11 @@ pub(super) fn load(fs: &dyn FileSystem, directory: &Path, lock: &Path) -> Result
         let writable = fs.open_for_write(&file.data.path)?;
         // In older files only what was prepared for appending is cut off, never damage.
         if Some(file.data.id) == newest || file.damage.is_empty() {
-            file.cut_tail(fs, writable.as_ref())?;
+            listing.set_aside.extend(file.cut_tail(fs, directory, writable.as_ref())?);
         }
         unsynced.push((file.data.id, writable));
     }
-    Ok(assemble(keydir, read, unsynced, listing.next_id))
+    Ok(assemble(keydir, read, unsynced, listing))
 }
 
 /// Whether the directory holds files of a Bitcask.
@@ -82,8 +89,12 @@ pub(super) fn recognizes(entries: &[Entry]) -> bool {
 struct Listing {
     /// Data files to load: id and length.
     data: Vec<(FileId, u64)>,
-    /// Files that mean nothing any more.
+    /// Data files that are marked for deletion: id and length.
+    marked: Vec<(FileId, u64)>,
+    /// Files that mean nothing any more, those that are marked included.
     leftovers: Vec<PathBuf>,
+    /// What was cut off data files.
+    set_aside: Vec<PathBuf>,
     next_id: u64,
 }
 
@@ -91,7 +102,8 @@ impl Listing {
     fn read(fs: &dyn FileSystem, directory: &Path, lock: &Path) -> Result<Self> {
         // Some file systems give every file every permission. There the marks mean nothing.
         let marks_mean_something = fs.entry(lock)?.is_none_or(|entry| !is_marked(entry.mode));
-        let (mut data, mut hints, mut leftovers) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut data, mut marked, mut hints) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut leftovers, mut set_aside) = (Vec::new(), Vec::new());
         let mut next_id = 1;
         for entry in fs.list(directory)? {
             let Some(name) = entry.name().and_then(Name::parse) else { continue };
@@ -100,19 +112,44 @@ impl Listing {
             }
             next_id = next_id.max(u64::from(name.id()) + 1);
             match name {
-                Name::Data(_) if marks_mean_something && is_marked(entry.mode) => {
+                Name::Data(_) if entry.length == 0 => leftovers.push(entry.path),
+                Name::Data(id) if marks_mean_something && is_marked(entry.mode) => {
+                    marked.push((id, entry.length));
                     leftovers.push(entry.path);
                 }
-                Name::Data(_) if entry.length == 0 => leftovers.push(entry.path),
                 Name::Data(id) => data.push((id, entry.length)),
                 Name::Hint(id) => hints.push((id, entry.path)),
                 Name::Temporary(_) => leftovers.push(entry.path),
+                Name::SetAside(_) => set_aside.push(entry.path),
             }
         }
         data.sort_unstable();
         let has_data = |id| data.binary_search_by_key(&id, |(id, _)| *id).is_ok();
         leftovers.extend(hints.into_iter().filter(|(id, _)| !has_data(*id)).map(|(_, path)| path));
-        Ok(Self { data, leftovers, next_id })
+        Ok(Self { data, marked, leftovers, set_aside, next_id })
+    }
+
+    /// A merge of Basho's that found nothing alive leaves every file marked for deletion. So does a
+    /// `chmod -R` by somebody who did not know what the bits mean here: then records live in them.
+    fn refuse_to_delete_everything(&self, fs: &dyn FileSystem, directory: &Path) -> Result<()> {
+        let (true, Some(&(first, _))) = (self.data.is_empty(), self.marked.first()) else {
+            return Ok(());
+        };
+        let keydir = Keydir::new();
+        read_all(fs, directory, &self.marked, &keydir)?;
+        keydir.drop_tombstones();
+        match keydir.count() {
+            0 => Ok(()),
+            records => Err(Error::corruption(
+                names::data(directory, first),
+                0,
+                format!(
+                    "every data file here has a permission bit (execute for others, or set-user-id) \
+                 that marks it for deletion, and they hold {records} live records: \
+                 nothing was deleted; clear the bits (chmod o-x,u-s), or remove the files yourself"
+                ),
+            )),
+        }
     }
 
     /// Removes empty and pending-delete data files, hint files without data, unfinished files.
@@ -199,7 +236,10 @@ fn read_hints(fs: &dyn FileSystem, path: &Path, data: &DataFile, keydir: &Keydir
     let Ok(content) = file.read_at(0, length, &mut scratch) else { return Ok(false) };
     let Ok(hints) = Hints::check(content, data.usage.length()) else { return Ok(false) };
     let (mut value, mut records) = (Vec::new(), 0);
+    let mut ages: Option<(Timestamp, Timestamp)> = None;
     for hint in hints.iter() {
+        let (oldest, newest) = ages.unwrap_or((hint.timestamp, hint.timestamp));
+        ages = Some((oldest.min(hint.timestamp), newest.max(hint.timestamp)));
         let mut location = Location { file: data.id, offset: hint.offset, size: hint.record_bytes };
         if hint.is_tombstone || is_unmarked_tombstone(data, hint, &mut value) {
             data.usage.add_tombstone(hint.record_bytes);
@@ -210,6 +250,10 @@ fn read_hints(fs: &dyn FileSystem, path: &Path, data: &DataFile, keydir: &Keydir
         keydir.insert_if_newer(hint.key, location)?;
     }
     data.usage.add_loaded(records);
+    if let Some((oldest, newest)) = ages {
+        data.usage.ages.include(oldest);
+        data.usage.ages.include(newest);
+    }
     Ok(true)
 }
 
@@ -239,6 +283,7 @@ fn read_records(data: &DataFile, keydir: &Keydir) -> Result<(Vec<Damage>, Option
                 let size = u32::try_from(header.record_bytes()).unwrap_or(u32::MAX);
                 good_end = Some(offset + u64::from(size));
                 good_bytes += u64::from(size);
+                data.usage.ages.include(record.timestamp);
                 let mut location = Location { file: data.id, offset, size };
                 if record.is_tombstone() {
                     data.usage.add_tombstone(size);
@@ -263,9 +308,15 @@ fn read_records(data: &DataFile, keydir: &Keydir) -> Result<(Vec<Damage>, Option
 
 impl ReadFile {
     /// Cuts off what a crash left behind the last record, and gives back the disk space that was
-    /// reserved there.
-    fn cut_tail(&mut self, fs: &dyn FileSystem, writable: &dyn WriteFile) -> Result<()> {
+    /// reserved there. Returns where a copy is, if that may be more than nothing.
+    fn cut_tail(
+        &mut self,
+        fs: &dyn FileSystem,
+        directory: &Path,
+        writable: &dyn WriteFile,
+    ) -> Result<Option<PathBuf>> {
         let end = self.good_end.unwrap_or(self.data.usage.length());
+        let set_aside = set_aside::keep(fs, directory, &self.data, end)?;
         writable.truncate(end)?;
         if self.good_end.take().is_some() {
             // No mapping may reach past the end.
@@ -275,7 +326,7 @@ impl ReadFile {
             usage.damaged_bytes.fetch_sub(cut_bytes, Ordering::AcqRel);
             self.damage.retain(|damage| damage.offset < end);
         }
-        Ok(())
+        Ok(set_aside)
     }
 }
 
@@ -283,7 +334,7 @@ fn assemble(
     keydir: Keydir,
     read: Vec<ReadFile>,
     unsynced: Vec<(FileId, Arc<dyn WriteFile>)>,
-    next_id: u64,
+    listing: Listing,
 ) -> Loaded {
     let (mut files, mut damage, mut unhinted) = (FileSet::default(), Vec::new(), Vec::new());
     for file in read {
@@ -300,7 +351,16 @@ fn assemble(
             file.usage.revive(location.size);
         }
     });
-    Loaded { keydir, files, next_id, unsynced, unhinted, damage }
+    for file in files.iter().filter(|file| file.usage.dead_bytes() > 0) {
+        if let Some((oldest, _)) = file.usage.ages.range() {
+            file.usage.note_death(|| oldest);
+        }
+    }
+    let newest = files.iter().filter_map(|file| Some(file.usage.ages.range()?.1)).max();
+    let Listing { next_id, mut set_aside, .. } = listing;
+    set_aside.sort();
+    set_aside.dedup();
+    Loaded { keydir, files, next_id, unsynced, unhinted, damage, set_aside, newest }
 }
 
 /// What is said of a directory that holds no database.

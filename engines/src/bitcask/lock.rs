@@ -1,7 +1,7 @@
-//! The lock of the writer, `bitcask.write.lock`.
+//! The lock files: `bitcask.write.lock` of the writer, `bitcask.merge.lock` of whoever merges.
 //!
 //! ```text
-//! "PID \n"                       the directory is open for writing
+//! "PID \n"                       the lock is held
 //! "PID path-of-active-file\n"    and this is the file that is written to
 //! ```
 //! What excludes others is the operating system's lock on the file: it ends with the process,
@@ -28,24 +28,44 @@ const CONTENT_BYTES_MAX: u64 = 64 << 10;
 /// How often a removed lock file is tolerated before giving up.
 const ATTEMPTS: usize = 100;
 
-/// The held lock. Dropping it removes the file and lets go.
+/// Which lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Write,
+    Merge,
+}
+
+impl Purpose {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Write => names::WRITE_LOCK,
+            Self::Merge => names::MERGE_LOCK,
+        }
+    }
+}
+
+/// A held lock. Dropping it removes the file and lets go.
 #[derive(Debug)]
-pub(super) struct WriteLock {
+pub(super) struct LockFile {
     fs: Arc<dyn FileSystem>,
     path: PathBuf,
     guard: Box<dyn LockGuard>,
 }
 
-impl WriteLock {
-    /// Takes the lock of `directory`.
+impl LockFile {
+    /// Takes a lock of `directory`.
     ///
     /// # Errors
     /// [`Error::Locked`] if somebody has it.
-    pub(super) fn take(fs: &Arc<dyn FileSystem>, directory: &Path) -> Result<Self> {
-        let path = names::write_lock(directory);
+    pub(super) fn take(
+        fs: &Arc<dyn FileSystem>,
+        directory: &Path,
+        purpose: Purpose,
+    ) -> Result<Self> {
+        let path = directory.join(purpose.name());
         for _ in 0..ATTEMPTS {
             let Some(guard) = fs.lock(&path)? else {
-                return Err(locked(directory, &read(fs.as_ref(), &path)?));
+                return Err(locked(directory, purpose, &read(fs.as_ref(), &path)?));
             };
             let before = read(fs.as_ref(), &path)?;
             if let Some(pid) = holder(&before)
@@ -53,7 +73,7 @@ impl WriteLock {
                 && is_erlang(pid)
             {
                 // The file is Basho's: it stays as it is.
-                return Err(locked(directory, &before));
+                return Err(locked(directory, purpose, &before));
             }
             let mark = mark();
             guard.write_content(&mark)?;
@@ -62,7 +82,22 @@ impl WriteLock {
                 return Ok(Self { fs: fs.clone(), path, guard });
             }
         }
-        Err(locked(directory, b""))
+        Err(locked(directory, purpose, b""))
+    }
+
+    /// Removes what a process that died left of a lock.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if somebody has it.
+    pub(super) fn clear(
+        fs: &Arc<dyn FileSystem>,
+        directory: &Path,
+        purpose: Purpose,
+    ) -> Result<()> {
+        match fs.entry(&directory.join(purpose.name()))? {
+            Some(_) => Self::take(fs, directory, purpose).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Names the file that is written to.
@@ -75,7 +110,7 @@ impl WriteLock {
     }
 }
 
-impl Drop for WriteLock {
+impl Drop for LockFile {
     fn drop(&mut self) {
         // Best effort: a file that stays names a process that does not hold it.
         let _ = self.fs.remove(&self.path);
@@ -120,11 +155,11 @@ fn is_erlang(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("beam"))
 }
 
-fn locked(directory: &Path, content: &[u8]) -> Error {
+fn locked(directory: &Path, purpose: Purpose, content: &[u8]) -> Error {
     let content = String::from_utf8_lossy(content);
     let holder = match content.trim() {
-        "" => format!("{} is locked", names::WRITE_LOCK),
-        named => format!("{} names process {named}", names::WRITE_LOCK),
+        "" => format!("{} is locked", purpose.name()),
+        named => format!("{} names process {named}", purpose.name()),
     };
     Error::Locked { directory: directory.to_path_buf(), holder }
 }
@@ -143,7 +178,7 @@ mod tests {
     #[test]
     fn the_bytes_of_a_lock_file() {
         file_systems(|fs, directory| {
-            let lock = WriteLock::take(&fs, directory).unwrap();
+            let lock = LockFile::take(&fs, directory, Purpose::Write).unwrap();
             let pid = process::id();
             let path = directory.join("bitcask.write.lock");
             assert_eq!(read(fs.as_ref(), &path).unwrap(), format!("{pid} \n").as_bytes());
@@ -158,12 +193,12 @@ mod tests {
     #[test]
     fn one_holds_it_and_its_end_leaves_nothing_behind() {
         file_systems(|fs, directory| {
-            let lock = WriteLock::take(&fs, directory).unwrap();
-            let error = WriteLock::take(&fs, directory).unwrap_err();
+            let lock = LockFile::take(&fs, directory, Purpose::Write).unwrap();
+            let error = LockFile::take(&fs, directory, Purpose::Write).unwrap_err();
             assert!(error.to_string().contains(&process::id().to_string()), "{error}");
             drop(lock);
             assert!(fs.list(directory).unwrap().iter().all(|entry| entry.is_directory));
-            drop(WriteLock::take(&fs, directory).unwrap());
+            drop(LockFile::take(&fs, directory, Purpose::Write).unwrap());
         });
     }
 
@@ -175,7 +210,7 @@ mod tests {
                 let file = fs.create(&path, crate::fs::Create::Replace).unwrap();
                 file.write_at(0, content).unwrap();
                 drop(file);
-                drop(WriteLock::take(&fs, directory).unwrap());
+                drop(LockFile::take(&fs, directory, Purpose::Write).unwrap());
             }
         });
     }
@@ -190,7 +225,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..500 {
-                        match WriteLock::take(&fs, directory.path()) {
+                        match LockFile::take(&fs, directory.path(), Purpose::Write) {
                             Ok(lock) => {
                                 assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
                                 taken.fetch_add(1, Ordering::SeqCst);

@@ -13,6 +13,7 @@
 //! and, as the system writes pages in any order, a later one may be found where an earlier one is
 //! lost.
 
+mod expiry;
 mod options;
 
 mod file_stats;
@@ -21,6 +22,7 @@ mod keys;
 mod load;
 mod merge;
 mod scan;
+mod set_aside;
 mod worker;
 mod write;
 
@@ -30,6 +32,7 @@ mod queue;
 mod shared;
 mod writer;
 
+mod clock;
 mod hint;
 mod lock;
 mod names;
@@ -37,7 +40,7 @@ mod record;
 mod tombstone;
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -48,14 +51,17 @@ use crate::registry::{Kind, Registration};
 use crate::{
     Batch, Capabilities, Description, Direction, Durability, Engine, Error, KeyRange, Result, Stats,
 };
-use lock::WriteLock;
+use clock::Time;
+use lock::{LockFile, Purpose};
 use shared::Shared;
 use writer::Writer;
 
+pub use clock::{Clock, SystemClock};
+pub use expiry::Expiry;
 pub use file_stats::FileStats;
 pub use keys::Keys;
 pub use load::Damage;
-pub use options::{MergePolicy, Options};
+pub use options::{MergePolicy, MergeWindow, Options};
 
 const NAME: &str = "bitcask";
 
@@ -88,6 +94,7 @@ impl Bitcask {
     /// Opens or creates the database in `directory`.
     ///
     /// # Errors
+    /// [`Error::InvalidArgument`] for options that cannot be meant, naming the field;
     /// [`Error::Locked`] if it is open elsewhere, [`Error::NotADatabase`] if nothing is there and
     /// [`Options::create`] is off, [`Error::ForeignDirectory`] if another engine's data is there,
     /// and what the file system reports. Damaged records are no error: see
@@ -106,11 +113,14 @@ impl Bitcask {
         directory: impl AsRef<Path>,
         options: Options,
     ) -> Result<Self> {
+        options.check()?;
         let directory = directory.as_ref().to_path_buf();
         prepare_directory(fs.as_ref(), &directory, &options)?;
-        let lock = WriteLock::take(&fs, &directory)?;
+        let lock = LockFile::take(&fs, &directory, Purpose::Write)?;
+        LockFile::clear(&fs, &directory, Purpose::Merge)?;
         let loaded = load::load(fs.as_ref(), &directory, lock.path())?;
         let writer = Writer::new(loaded.next_id, loaded.unsynced);
+        let time = Time::new(options.clock.clone(), loaded.newest);
         let shared = Arc::new(Shared::new(
             fs,
             directory,
@@ -120,6 +130,8 @@ impl Bitcask {
             loaded.files,
             writer,
             loaded.damage,
+            loaded.set_aside,
+            time,
         ));
         for id in loaded.unhinted {
             shared.queue.seal(id);
@@ -135,7 +147,8 @@ impl Bitcask {
         &self.shared.damage
     }
 
-    /// The keys in `range` at this moment, in order; no file is read. Writers wait while the keydir
+    /// The keys in `range` at this moment, in order; no file is read, so keys whose records have
+    /// [expired](Options::expiry) are among them until a merge drops them. Writers wait while the keydir
     /// is walked through, readers do not. See [`Keys`] for the memory that it takes, and
     /// [`Prefix`](crate::Prefix) for ranges of keys that start alike.
     ///
@@ -169,6 +182,13 @@ impl Bitcask {
         };
         let fs = self.shared.fs.as_ref();
         files.iter().map(|file| FileStats::of(fs, file, active == Some(file.id))).collect()
+    }
+
+    /// Copies of what was cut off the ends of data files, by this opening or an earlier one: mostly
+    /// half a record, which a crash left. Where whole pages were lost there may be more in it; nobody
+    /// loads it or removes it.
+    pub fn set_aside(&self) -> &[PathBuf] {
+        &self.shared.set_aside
     }
 
     /// The directory.
@@ -213,6 +233,10 @@ impl Engine for Bitcask {
                 ("merge.enabled", merge.enabled.to_string()),
                 ("merge.trigger_dead_fraction", merge.trigger_dead_fraction.to_string()),
                 ("merge.trigger_dead_bytes", merge.trigger_dead_bytes.to_string()),
+                (
+                    "expiry",
+                    options.expiry.map_or("none".to_owned(), |expiry| format!("{expiry:?}")),
+                ),
             ],
         }
     }
@@ -244,7 +268,11 @@ impl Engine for Bitcask {
                 let Some(location) = self.shared.keydir.get(key) else { return Ok(false) };
                 let files = self.shared.files.load();
                 if let Some(file) = files.get(location.file) {
-                    read(file.read(location, key, scratch)?.value);
+                    let record = file.read(location, key, scratch)?;
+                    if record.timestamp < self.shared.hidden_before() {
+                        return Ok(false);
+                    }
+                    read(record.value);
                     return Ok(true);
                 }
             }
@@ -343,6 +371,16 @@ fn stats(shared: &Shared) -> Stats {
             counters.reclaimed_bytes.load(Ordering::Relaxed).to_string(),
         ),
         ("damaged_places".to_owned(), shared.damage.len().to_string()),
+        (
+            // Never merged: their dead bytes stay.
+            "damaged_files".to_owned(),
+            files.iter().filter(|file| file.usage.is_damaged()).count().to_string(),
+        ),
+        ("set_aside_files".to_owned(), shared.set_aside.len().to_string()),
+        (
+            "expired_records".to_owned(),
+            counters.expired_records.load(Ordering::Relaxed).to_string(),
+        ),
     ];
     details.extend(shared.queue.last_error().map(|error| ("background_error".to_owned(), error)));
     Stats {

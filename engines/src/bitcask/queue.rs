@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::names::FileId;
 use crate::{Durability, Result};
@@ -24,6 +24,8 @@ const WAITING_FILES_MAX: usize = 8;
 pub(super) struct Queue {
     /// How many sealed files may wait.
     patience: usize,
+    /// How often to see whether to merge though nothing was written.
+    look_every: Option<Duration>,
     /// Counts appends.
     appends: AtomicU64,
     state: Mutex<State>,
@@ -38,8 +40,19 @@ struct State {
     busy: bool,
     /// How many threads wait until nothing is left to do.
     waiting: usize,
+    /// How many threads wait for a merge to let them merge.
+    hurrying: usize,
     stop: bool,
     last_error: Option<String>,
+}
+
+/// See [`Queue::hurry`].
+pub(super) struct Hurry<'a>(&'a Queue);
+
+impl Drop for Hurry<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().hurrying -= 1;
+    }
 }
 
 /// One piece of background work.
@@ -52,11 +65,12 @@ pub(super) enum Job {
 }
 
 impl Queue {
-    pub(super) fn new(durability: Durability) -> Self {
+    pub(super) fn new(durability: Durability, look_every: Option<Duration>) -> Self {
         // At level `power` the files are synced as they are written: nothing is won by waiting.
         let patience = if durability == Durability::Power { 0 } else { WAITING_FILES_MAX };
         Self {
             patience,
+            look_every,
             appends: AtomicU64::new(0),
             state: Mutex::default(),
             changed: Condvar::default(),
@@ -98,11 +112,27 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Waits so long, or until the engine is closed.
-    pub(super) fn wait_or_stop(&self, time: Duration) {
-        let deadline = Instant::now() + time;
+    /// Waits so long, or until the engine is closed or somebody is in a hurry.
+    pub(super) fn pause(&self, time: Duration) {
+        let deadline = Instant::now().checked_add(time);
         let mut state = self.state.lock();
-        while !state.stop && !self.changed.wait_until(&mut state, deadline).timed_out() {}
+        while !state.stop && state.hurrying == 0 {
+            match deadline {
+                Some(deadline) => {
+                    if self.changed.wait_until(&mut state, deadline).timed_out() {
+                        return;
+                    }
+                }
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+
+    /// Until the guard is dropped nobody pauses.
+    pub(super) fn hurry(&self) -> Hurry<'_> {
+        self.state.lock().hurrying += 1;
+        self.changed.notify_all();
+        Hurry(self)
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -134,11 +164,22 @@ impl Queue {
                 return Some(Job::Merge);
             }
             if state.sealed.is_empty() {
-                self.changed.wait(&mut state);
+                state.check_merges = self.wait_for_time(&mut state);
             } else {
                 let before = self.appends.load(Ordering::Relaxed);
                 let timed_out = self.changed.wait_for(&mut state, QUIET).timed_out();
                 quiet = timed_out && self.appends.load(Ordering::Relaxed) == before;
+            }
+        }
+    }
+
+    /// Waits for a change; says whether it is time to see whether to merge.
+    fn wait_for_time(&self, state: &mut MutexGuard<'_, State>) -> bool {
+        match self.look_every {
+            Some(time) => self.changed.wait_for(state, time).timed_out() || state.check_merges,
+            None => {
+                self.changed.wait(state);
+                state.check_merges
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use super::clock::Timestamp;
 use super::data_file::FileSet;
 use super::keydir::Location;
 use super::shared::Shared;
@@ -15,6 +16,8 @@ use crate::{Direction, Error, KeyRange, Result};
 /// length and 32 bytes for as long as the scan runs.
 pub(super) struct Snapshot {
     files: Arc<FileSet>,
+    /// Older records have expired.
+    hidden_before: Timestamp,
     /// The keys one after the other.
     keys: Vec<u8>,
     entries: Vec<Entry>,
@@ -36,7 +39,7 @@ impl Snapshot {
                 keys.extend_from_slice(key);
             }
         });
-        Self { files, keys, entries }
+        Self { files, hidden_before: source.hidden_before(), keys, entries }
     }
 
     /// Visits the records in the order of their keys.
@@ -52,6 +55,9 @@ impl Snapshot {
         for entry in &self.entries {
             let file = self.files.get(entry.location.file).ok_or_else(file_is_gone)?;
             let record = file.read(entry.location, key(entry), &mut scratch)?;
+            if record.timestamp < self.hidden_before {
+                continue;
+            }
             if visit(record.key, record.value) == ControlFlow::Break(()) {
                 break;
             }
@@ -65,11 +71,15 @@ impl Snapshot {
 pub(super) fn fold(source: &impl Source, visit: &mut Visitor<'_>) -> Result<()> {
     let mut locations = Vec::new();
     let files = source.pin(|_, location| locations.push(location));
+    let hidden_before = source.hidden_before();
     locations.sort_unstable();
     let mut scratch = Vec::new();
     for location in locations {
         let file = files.get(location.file).ok_or_else(file_is_gone)?;
         let record = file.read_any(location, &mut scratch)?;
+        if record.timestamp < hidden_before {
+            continue;
+        }
         if visit(record.key, record.value) == ControlFlow::Break(()) {
             break;
         }
@@ -81,6 +91,9 @@ pub(super) fn fold(source: &impl Source, visit: &mut Visitor<'_>) -> Result<()> 
 pub(super) trait Source {
     /// Walks through the keydir as it is at one moment, and returns the files of that moment.
     fn pin(&self, visit: impl FnMut(&[u8], Location)) -> Arc<FileSet>;
+
+    /// Records with a smaller timestamp have expired.
+    fn hidden_before(&self) -> Timestamp;
 }
 
 impl Source for Shared {
@@ -91,6 +104,10 @@ impl Source for Shared {
         let _nothing_is_written = self.writer.lock();
         self.keydir.for_each(visit);
         self.files.load_full()
+    }
+
+    fn hidden_before(&self) -> Timestamp {
+        Self::hidden_before(self)
     }
 }
 

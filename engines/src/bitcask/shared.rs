@@ -7,10 +7,12 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
+use super::clock::{Time, Timestamp};
 use super::data_file::{DataFile, FileSet, Usage};
+use super::expiry;
 use super::keydir::{Keydir, Location};
 use super::load::Damage;
-use super::lock::WriteLock;
+use super::lock::LockFile;
 use super::names::FileId;
 use super::options::Options;
 use super::queue::Queue;
@@ -25,6 +27,8 @@ pub(super) struct Shared {
     pub(super) directory: PathBuf,
     pub(super) options: Options,
     pub(super) damage: Vec<Damage>,
+    pub(super) set_aside: Vec<PathBuf>,
+    pub(super) time: Time,
 
     /// One merge at a time.
     pub(super) merging: Mutex<()>,
@@ -43,7 +47,7 @@ pub(super) struct Shared {
     /// Set when a sync failed: what the system did with the bytes is unknown, and a second sync
     /// may claim success without them.
     poison: OnceLock<String>,
-    pub(super) write_lock: WriteLock,
+    pub(super) write_lock: LockFile,
 }
 
 /// What was done since open.
@@ -52,6 +56,8 @@ pub(super) struct Counters {
     pub(super) merges: AtomicU64,
     pub(super) merge_written_bytes: AtomicU64,
     pub(super) reclaimed_bytes: AtomicU64,
+    /// Keys that left the keydir because their records had expired.
+    pub(super) expired_records: AtomicU64,
 }
 
 impl Shared {
@@ -60,18 +66,22 @@ impl Shared {
         fs: Arc<dyn FileSystem>,
         directory: PathBuf,
         options: Options,
-        write_lock: WriteLock,
+        write_lock: LockFile,
         keydir: Keydir,
         files: FileSet,
         writer: Writer,
         damage: Vec<Damage>,
+        set_aside: Vec<PathBuf>,
+        time: Time,
     ) -> Self {
-        let queue = Queue::new(options.durability);
+        let queue = Queue::new(options.durability, options.look_every());
         Self {
             fs,
             directory,
             options,
             damage,
+            set_aside,
+            time,
             merging: Mutex::new(()),
             synced: Mutex::new(0),
             pinning: RwLock::new(()),
@@ -142,10 +152,21 @@ impl Shared {
         self.files.load().get(id).cloned()
     }
 
+    /// Records with a smaller timestamp have expired, as far as reads are concerned.
+    pub(super) fn hidden_before(&self) -> Timestamp {
+        expiry::hidden_before(self.options.expiry.as_ref(), &self.time)
+    }
+
+    /// Records with a smaller timestamp are to be dropped by a merge that begins now.
+    pub(super) fn dropped_before(&self) -> Timestamp {
+        expiry::dropped_before(self.options.expiry.as_ref(), &self.time)
+    }
+
     /// Counts a record that is live no more. Called with the writer's lock.
     pub(super) fn bury(&self, location: Location) {
         if let Some(file) = self.files.load().get(location.file) {
             file.usage.remove_live(location.size);
+            file.usage.note_death(|| self.time.now());
             if file.usage.dead_bytes() % DEAD_BYTES_CHECK < u64::from(location.size) {
                 self.queue.check_merges();
             }

@@ -2,7 +2,6 @@
 //! lock, so that memory and disk agree on the order.
 
 use std::collections::HashMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::keydir::Location;
 use super::names::FileId;
@@ -20,7 +19,7 @@ impl Shared {
     pub(super) fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         tombstone::check_value(value)?;
         // The checksum is computed before the lock is taken.
-        let header = Header::new(now(), key, value)?;
+        let header = Header::new(self.time.now(), key, value)?;
         let mut writer = self.lock_writer()?;
         let location = self.append(&mut writer, header, key, value)?;
         self.point_at(key, location)?;
@@ -31,9 +30,10 @@ impl Shared {
 
     pub(super) fn delete(&self, key: &[u8]) -> Result<()> {
         let mut writer = self.lock_writer()?;
-        if let Some(location) = self.keydir.get(key) {
-            let value = tombstone::v2(location.file);
-            let header = Header::new(now(), key, &value)?;
+        if self.keydir.get(key).is_some() {
+            let size = Header::without_crc(0, key, &tombstone::v1(0))?.record_bytes();
+            let value = tombstone::v1(writer.file_for(self, size)?);
+            let header = Header::new(self.time.now(), key, &value)?;
             let tombstone = self.append(&mut writer, header, key, &value)?;
             self.forget(key, tombstone);
         }
@@ -47,8 +47,8 @@ impl Shared {
         let at_most_bytes = check_batch(batch)?;
         let mut writer = self.lock_writer()?;
         let mut buffers = std::mem::take(&mut writer.buffers);
-        let home = writer.file_for(self, at_most_bytes);
-        let written = self.encode(batch, home, &mut buffers).and_then(|()| {
+        let encoded = self.encode_for_its_file(batch, at_most_bytes, &writer, &mut buffers);
+        let written = encoded.and_then(|()| {
             if buffers.records.is_empty() {
                 return Ok(());
             }
@@ -87,33 +87,44 @@ impl Shared {
         Ok(Location { file, offset, size: record_size(header) })
     }
 
+    /// Encodes a batch with tombstones that name the file it will be written to. Which one that is
+    /// may depend on the size, and the size on which keys are there to be deleted; but not on the
+    /// file, so that the second attempt is right.
+    fn encode_for_its_file(
+        &self,
+        batch: &Batch,
+        at_most_bytes: u64,
+        writer: &Writer,
+        buffers: &mut Buffers,
+    ) -> Result<()> {
+        let supposed = writer.file_for(self, at_most_bytes)?;
+        self.encode(batch, supposed, buffers)?;
+        let file = writer.file_for(self, buffers.records.len() as u64)?;
+        if file == supposed { Ok(()) } else { self.encode(batch, file, buffers) }
+    }
+
     /// Puts the records of a batch one after the other. The deletion of a key that is not there
     /// gets none.
-    fn encode(&self, batch: &Batch, home: u64, buffers: &mut Buffers) -> Result<()> {
-        let timestamp = now();
-        let home = FileId::try_from(home).unwrap_or(FileId::MAX);
+    fn encode(&self, batch: &Batch, file: FileId, buffers: &mut Buffers) -> Result<()> {
+        let timestamp = self.time.now();
+        let tombstone = tombstone::v1(file);
         let mut touched = Touched::default();
         buffers.records.clear();
         buffers.sizes.clear();
         for (index, operation) in batch.iter().enumerate() {
             let key = operation.key();
-            let tombstone;
             let value = match operation {
                 Operation::Put { value, .. } => {
                     touched.put(key);
                     value
                 }
                 Operation::Delete { .. } => {
-                    let held_in = match touched.delete(batch, index, key) {
-                        Some(put_before) => put_before.then_some(home),
-                        None => self.keydir.get(key).map(|location| location.file),
-                    };
-                    let Some(held_in) = held_in else {
+                    let is_there = touched.delete(batch, index, key);
+                    if !is_there.unwrap_or_else(|| self.keydir.get(key).is_some()) {
                         buffers.sizes.push(0);
                         continue;
-                    };
-                    tombstone = tombstone::v2(held_in);
-                    &tombstone
+                    }
+                    &tombstone[..]
                 }
             };
             let header = Header::new(timestamp, key, value)?;
@@ -155,6 +166,7 @@ impl Shared {
     fn forget(&self, key: &[u8], tombstone: Location) {
         if let Some(file) = self.files.load().get(tombstone.file) {
             file.usage.add_tombstone(tombstone.size);
+            file.usage.note_death(|| self.time.now());
         }
         if let Some(old) = self.keydir.remove(key) {
             self.bury(old);
@@ -190,7 +202,7 @@ fn check_batch(batch: &Batch) -> Result<u64> {
                 tombstone::check_value(value)?;
                 (key, value)
             }
-            Operation::Delete { key } => (key, &tombstone::v2(0)[..]),
+            Operation::Delete { key } => (key, &tombstone::v1(0)[..]),
         };
         bytes += Header::without_crc(0, key, value)?.record_bytes();
     }
@@ -200,10 +212,4 @@ fn check_batch(batch: &Batch) -> Result<u64> {
 /// `Header::new` keeps records below 4 GiB.
 fn record_size(header: Header) -> u32 {
     u32::try_from(header.record_bytes()).unwrap_or(u32::MAX)
-}
-
-/// Seconds since 1970, as the format wants them: 32 bits, unsigned.
-fn now() -> u32 {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    u32::try_from(seconds).unwrap_or(u32::MAX)
 }

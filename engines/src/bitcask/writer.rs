@@ -1,6 +1,7 @@
 //! The append path: the active file, its rotation, and what is not synced yet.
 
 use std::io::IoSlice;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -72,10 +73,10 @@ impl Writer {
     }
 
     /// The file that the next append, of `size` bytes, will go to.
-    pub(super) fn file_for(&self, shared: &Shared, size: u64) -> u64 {
+    pub(super) fn file_for(&self, shared: &Shared, size: u64) -> Result<FileId> {
         match &self.active {
-            Some(active) if !active.is_full(shared, size) => active.data.id.into(),
-            _ => self.next_id,
+            Some(active) if !active.is_full(shared, size) => Ok(active.data.id),
+            _ => FileId::try_from(self.next_id).map_err(|_| out_of_ids()),
         }
     }
 
@@ -116,6 +117,7 @@ impl Writer {
             self.active = None;
             return shared.fs.remove(&names::data(&shared.directory, id));
         }
+        active.data.usage.ages.include(shared.time.now());
         let reader = shared.fs.open(&active.data.path, Access::Mapped)?;
         let sealed = Arc::new(active.data.with_reader(reader, None));
         shared.change_files(|files| files.insert(sealed.clone()));
@@ -127,15 +129,14 @@ impl Writer {
 
     /// Sets `count` ids aside that are larger than those of all files, and smaller than those of
     /// all files that will be written to from now on.
-    pub(super) fn reserve_ids(&mut self, shared: &Shared, count: u64) -> Result<FileId> {
+    pub(super) fn reserve_ids(&mut self, shared: &Shared, count: u64) -> Result<Range<FileId>> {
         self.seal(shared)?;
         let first = self.next_id;
         let after = first.saturating_add(count);
-        if after > u64::from(FileId::MAX) {
-            return Err(out_of_ids());
-        }
+        let id = |number| FileId::try_from(number).map_err(|_| out_of_ids());
+        let ids = id(first)?..id(after)?;
         self.next_id = after;
-        FileId::try_from(first).map_err(|_| out_of_ids())
+        Ok(ids)
     }
 
     /// Hands buffered bytes to the system, and says what must be synced for everything so far to
@@ -184,6 +185,7 @@ impl Writer {
         let buffered = shared.options.durability == Durability::Buffered;
         let tail = buffered.then(|| Arc::new(Tail::default()));
         let data = Arc::new(DataFile { id, path, reader, usage: usage_of_length(0), tail });
+        data.usage.ages.include(shared.time.now());
         shared.change_files(|files| files.insert(data.clone()));
         let file = Appender::new(file, 0, Filler::Ones);
         Ok(Active { data, file, end: 0, mapped_end: 0 })
@@ -284,6 +286,6 @@ impl Active {
     }
 }
 
-fn out_of_ids() -> Error {
+pub(super) fn out_of_ids() -> Error {
     Error::TooLarge { what: "file id", size: 1 << 32, limit: u32::MAX.into() }
 }

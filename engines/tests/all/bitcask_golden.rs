@@ -229,10 +229,18 @@ fn the_last_data_file_cut_at_every_byte_keeps_every_whole_record() {
         Box::new(store).close().unwrap();
         let left = memory.0.read(Path::new("/5.bitcask.data")).map_or(0, |data| data.len());
         assert_eq!(left, whole_end);
+        // What was cut off is kept, if it may be anything.
+        let aside = format!("/5.bitcask.data.{whole_end}.cut");
+        let cut = &good[whole_end..length];
+        let is_nothing = cut.iter().all(|byte| *byte == 0 || *byte == 0xff);
+        assert_eq!(memory.0.read(Path::new(&aside)), (!is_nothing).then(|| cut.to_vec()));
         expected.insert(b"after the crash".to_vec(), fingerprint(b"found"));
         assert!(memory.read() == expected, "length {length}");
-        for name in ["/6.bitcask.data", "/6.bitcask.hint"] {
-            memory.0.remove(Path::new(name)).unwrap();
+        for entry in memory.0.list(Path::new("/")).unwrap() {
+            let name = entry.name().unwrap_or_default();
+            if name.starts_with("6.") || name.ends_with(".cut") {
+                memory.0.remove(&entry.path).unwrap();
+            }
         }
     }
 }
@@ -256,10 +264,98 @@ fn a_damaged_record_in_the_middle_is_passed_over_and_reported() {
     assert_eq!(damage.len(), 1);
     assert_eq!((damage[0].file.as_path(), damage[0].offset), (path.as_path(), start as u64));
     // Neither closing nor compacting touches what a person may want to look at.
+    // They say that it is there: the only dead bytes that compacting leaves.
+    store.put(b"once", b"1").unwrap();
+    store.put(b"once", b"2").unwrap();
     store.compact().unwrap();
+    let stats = store.stats().unwrap();
+    assert!(stats.details.contains(&("damaged_files".to_owned(), "1".to_owned())));
+    let live: u64 = records
+        .iter()
+        .enumerate()
+        .filter(|(at, record)| {
+            *at != 500
+                && record.2.is_some()
+                && expected.get(&record.1) == record.2.as_ref()
+                && records[at + 1..].iter().all(|later| later.1 != record.1)
+        })
+        .map(|(at, record)| (record.0 - at.checked_sub(1).map_or(0, |at| records[at].0)) as u64)
+        .sum();
+    assert_eq!(stats.dead_bytes, Some(data.len() as u64 - live));
     Box::new(store).close().unwrap();
     assert_eq!(fs::read(&path).unwrap(), data);
     assert!(!golden.file("1.bitcask.hint").exists());
+}
+
+/// A page of zeros within a value of the newest file, which has no hint file: power loss leaves
+/// such pages, and behind them nothing that was synced. It may also be a disk that decays.
+#[test]
+fn what_looks_like_power_loss_is_cut_off_and_kept_aside() {
+    let memory = InMemory(SimFs::new());
+    let store = memory.open();
+    store.put(b"before", b"stays").unwrap();
+    store.put(b"large", &[7; 20_000]).unwrap();
+    store.put(b"behind", b"a whole record").unwrap();
+    Box::new(store).close().unwrap();
+    memory.0.remove(Path::new("/1.bitcask.hint")).unwrap();
+    let mut data = memory.0.read(Path::new("/1.bitcask.data")).unwrap();
+    data[8_192..12_288].fill(0);
+    memory.write("1.bitcask.data", &data);
+
+    let cut_at = 14 + 6 + 5;
+    let aside = Path::new("/1.bitcask.data.25.cut");
+    for _ in 0..2 {
+        let store = memory.open();
+        assert_eq!(contents(&store).into_keys().collect::<Vec<_>>(), [b"before"]);
+        assert_eq!(store.damage(), []);
+        assert_eq!(store.set_aside(), [aside]);
+        Box::new(store).close().unwrap();
+        assert_eq!(memory.0.read(aside).unwrap(), data[cut_at..]);
+    }
+    assert_eq!(memory.0.read(Path::new("/1.bitcask.data")).unwrap(), data[..cut_at]);
+}
+
+/// `chmod -R +x`, say: the files hold everything there is.
+#[test]
+fn marks_on_all_data_files_do_not_delete_everything() {
+    for mode in [0o645, 0o4644] {
+        let golden = Golden::copy("bitcask", "rolled");
+        let set_mode = |mode| {
+            for path in files(golden.directory(), ".data") {
+                fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            }
+        };
+        set_mode(mode);
+        let listed = || {
+            let mut names: Vec<_> = fs::read_dir(golden.directory())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name())
+                .collect();
+            names.sort();
+            names
+        };
+        let before = listed();
+        let error = Bitcask::open(golden.directory(), Options::default()).unwrap_err();
+        assert!(error.is_corruption(), "{error}");
+        assert!(error.to_string().contains("900 live records"), "{error}");
+        assert_eq!(listed(), before);
+        set_mode(0o644);
+        assert!(read(golden.directory()) == golden.expected);
+    }
+}
+
+/// So a merge of Basho's leaves a directory in which everything was deleted.
+#[test]
+fn marks_on_all_data_files_are_believed_if_nothing_lives_in_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    store.put(b"key", b"value").unwrap();
+    store.delete(b"key").unwrap();
+    Box::new(store).close().unwrap();
+    let path = directory.path().join("1.bitcask.data");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o645)).unwrap();
+    assert!(read(directory.path()).is_empty());
+    assert!(!path.exists());
 }
 
 #[test]

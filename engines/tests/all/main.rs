@@ -1,10 +1,14 @@
 //! The integration tests of the crate, in one binary.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod bitcask_basho;
+mod bitcask_bytes;
+mod bitcask_expiry;
 mod bitcask_golden;
 mod bitcask_model;
 mod bitcask_refusals;
 mod bitcask_stats;
+mod clock;
 mod conformance;
 mod crash;
 mod golden;

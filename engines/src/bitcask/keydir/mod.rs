@@ -71,6 +71,13 @@ impl Keydir {
         shard.write().remove(&self.hasher, hash, key)
     }
 
+    /// Removes `key` if it still lies at `from`; says whether it did.
+    pub(super) fn remove_at(&self, key: &[u8], from: Location) -> bool {
+        let (hash, shard) = self.shard(key);
+        let mut shard = shard.write();
+        shard.get(hash, key) == Some(from) && shard.remove(&self.hasher, hash, key).is_some()
+    }
+
     /// Removes the tombstones that loading left.
     pub(super) fn drop_tombstones(&self) {
         for shard in &self.shards {
@@ -133,6 +140,7 @@ mod tests {
         Insert(u16, Location),
         Newer(u16, Location),
         Relocate(u16, Location),
+        RemoveAt(u16, Location),
         Remove(u16),
     }
 
@@ -148,6 +156,7 @@ mod tests {
                 4 => (key(), location()).prop_map(|(key, at)| Step::Insert(key, at)),
                 1 => (key(), location()).prop_map(|(key, at)| Step::Newer(key, at)),
                 1 => (key(), location()).prop_map(|(key, at)| Step::Relocate(key, at)),
+                1 => (key(), location()).prop_map(|(key, at)| Step::RemoveAt(key, at)),
                 2 => key().prop_map(Step::Remove),
             ],
             0..3_000,
@@ -183,6 +192,16 @@ mod tests {
                         prop_assert!(!keydir.relocate(&key(number), at(77, 7), to).unwrap());
                         if moved {
                             model.insert(key(number), to);
+                        }
+                    }
+                    Step::RemoveAt(number, elsewhere) => {
+                        let from = model.get(&key(number)).copied();
+                        if from != Some(elsewhere) {
+                            prop_assert!(!keydir.remove_at(&key(number), elsewhere));
+                        }
+                        if let Some(from) = from.filter(|_| number % 2 == 0) {
+                            prop_assert!(keydir.remove_at(&key(number), from));
+                            model.remove(&key(number));
                         }
                     }
                     Step::Remove(number) => {

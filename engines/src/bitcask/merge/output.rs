@@ -10,25 +10,23 @@ use crate::bitcask::keydir::Location;
 use crate::bitcask::names::{self, FileId};
 use crate::bitcask::record::{Header, Record};
 use crate::bitcask::shared::Shared;
-use crate::fs::{Access, Create, WriteFile};
+use crate::bitcask::tombstone;
+use crate::fs::{Access, Appender, Create, Filler};
 
 /// What is gathered before a write.
 const WRITE_BYTES: usize = 1 << 20;
-/// How far ahead disk space is reserved.
-const RESERVE_BYTES: u64 = 16 << 20;
 
 /// A data file under a temporary name. Nothing points at it yet.
 #[derive(Debug)]
 pub(super) struct Output<'a> {
     id: FileId,
-    file: Arc<dyn WriteFile>,
+    file: Appender,
     hint: Option<HintWriter<'a>>,
-    written_bytes: u64,
-    reserved_bytes: u64,
     pending: Vec<u8>,
+    /// Of what was copied so far; `length` is set at the end.
     usage: Arc<Usage>,
-    /// Where each record that is no tombstone was copied from, in the order of the file. 16 bytes
-    /// a record are all that a merge keeps of it in memory.
+    /// Where each record comes from, in the order of the file. 16 bytes a record are all that a
+    /// merge keeps of it in memory.
     sources: Vec<Location>,
 }
 
@@ -37,10 +35,8 @@ impl<'a> Output<'a> {
         let path = names::temporary_data(&shared.directory, id);
         Ok(Self {
             id,
-            file: shared.fs.create(&path, Create::Replace)?,
+            file: Appender::new(shared.fs.create(&path, Create::Replace)?, 0, Filler::Ones),
             hint: Some(HintWriter::create(shared.fs.as_ref(), &shared.directory, id)?),
-            written_bytes: 0,
-            reserved_bytes: 0,
             pending: Vec::with_capacity(WRITE_BYTES / 4),
             usage: Arc::default(),
             sources: Vec::new(),
@@ -51,39 +47,49 @@ impl<'a> Output<'a> {
         self.length() > 0 && self.length() + u64::from(next_size) > limit
     }
 
-    /// Copies a record, timestamp and all.
+    /// Copies a record, timestamp and all. A tombstone becomes one that our own and Basho's merges
+    /// keep for as long as it is needed.
     pub(super) fn copy(
         &mut self,
         from: Location,
         header: Header,
         record: &Record<'_>,
     ) -> Result<()> {
-        let is_tombstone = record.is_tombstone();
+        if record.is_tombstone() && !tombstone::is_v1(record.value) {
+            return self.delete(from, record);
+        }
+        self.add(from, header, record)
+    }
+
+    /// Writes a tombstone in place of a record.
+    pub(super) fn delete(&mut self, from: Location, record: &Record<'_>) -> Result<()> {
+        let value = tombstone::v1(from.file);
+        let header = Header::new(record.timestamp, record.key, &value)?;
+        self.add(from, header, &Record { value: &value, ..*record })
+    }
+
+    fn add(&mut self, from: Location, header: Header, record: &Record<'_>) -> Result<()> {
+        let (offset, is_tombstone) = (self.length(), record.is_tombstone());
         if let Some(hint) = &mut self.hint {
-            hint.add(
-                header,
-                self.written_bytes + self.pending.len() as u64,
-                record.key,
-                is_tombstone,
-            )?;
+            hint.add(header, offset, record.key, is_tombstone)?;
         }
-        self.pending.extend_from_slice(&header.to_bytes());
-        self.pending.extend_from_slice(record.key);
-        self.pending.extend_from_slice(record.value);
+        for part in [&header.to_bytes(), record.key, record.value] {
+            self.pending.extend_from_slice(part);
+        }
+        self.usage.ages.include(record.timestamp);
         if is_tombstone {
-            self.usage.add_tombstone(from.size);
-        } else {
-            self.sources.push(from);
+            self.usage.add_tombstone(u32::try_from(header.record_bytes()).unwrap_or(u32::MAX));
+            self.usage.note_death(|| record.timestamp);
         }
+        self.sources.push(from);
         if self.pending.len() >= WRITE_BYTES { self.write_pending() } else { Ok(()) }
     }
 
     /// Syncs data and hint, gives both their names, and opens the file for readers.
     pub(super) fn make_durable(&mut self, shared: &Shared) -> Result<Arc<DataFile>> {
         self.write_pending()?;
-        // Gives back what was reserved; that alone needs no success.
-        let _ = self.file.truncate(self.written_bytes);
-        self.file.sync()?;
+        self.file.finish()?;
+        self.file.file().sync()?;
         if let Some(hint) = self.hint.take() {
             hint.finish()?;
         }
@@ -92,7 +98,7 @@ impl<'a> Output<'a> {
         shared.fs.sync_directory(&shared.directory)?;
         let reader = shared.fs.open(&path, Access::Mapped)?;
         let usage = self.usage.clone();
-        usage.length.store(self.written_bytes, Ordering::Release);
+        usage.length.store(self.length(), Ordering::Release);
         Ok(Arc::new(DataFile { id: self.id, path, reader, usage, tail: None }))
     }
 
@@ -116,17 +122,11 @@ impl<'a> Output<'a> {
     }
 
     fn length(&self) -> u64 {
-        self.written_bytes + self.pending.len() as u64
+        self.file.end() + self.pending.len() as u64
     }
 
     fn write_pending(&mut self) -> Result<()> {
-        let end = self.length();
-        if end > self.reserved_bytes {
-            self.reserved_bytes = end + RESERVE_BYTES;
-            self.file.reserve(self.written_bytes, self.reserved_bytes - self.written_bytes);
-        }
-        self.file.write_at(self.written_bytes, &self.pending)?;
-        self.written_bytes = end;
+        self.file.append(&self.pending)?;
         self.pending.clear();
         Ok(())
     }
