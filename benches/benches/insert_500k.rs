@@ -5,30 +5,33 @@
 //! cargo bench --bench insert_500k
 //! cargo bench --bench insert_500k -- --items 20000 --engines bitcask,lsm
 //! ```
-//! A full run writes its result to `results/`, named by date and processor, beside earlier ones. Under `cargo test`
-//! a few records show that it works.
+//! A full run writes its result to `results/`, named by date and processor, beside earlier ones.
+//! Under `cargo test` a few records show that it works.
 
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use harness::cli::insert::{Defaults, InsertArgs, compare_insert};
+use harness::cli::compare::{CompareArgs, compare};
 use harness::cli::{exit, parse};
 use harness::measure::machine::Machine;
 use harness::run::child::serve_if_asked;
+use harness::workload::insert::InsertArgs;
 
-const FULL: Defaults =
-    Defaults { items: NonZeroU64::new(500_000).unwrap(), references: &["raw-append"] };
-const TINY: Defaults =
-    Defaults { items: NonZeroU64::new(200).unwrap(), references: &["raw-append", "memory"] };
+const FULL_ITEMS: NonZeroU64 = NonZeroU64::new(500_000).unwrap();
+const TINY_ITEMS: NonZeroU64 = NonZeroU64::new(200).unwrap();
 
 /// The main job: 500,000 records into every engine, side by side
 #[derive(Debug, Parser)]
-#[command(name = "insert_500k", max_term_width = 100)]
+#[command(
+    name = "insert_500k",
+    bin_name = "cargo bench --bench insert_500k --",
+    max_term_width = 100
+)]
 struct Cli {
     #[command(flatten)]
-    insert: InsertArgs,
+    args: CompareArgs<InsertArgs>,
 
     /// Given by cargo bench
     #[arg(long, hide = true)]
@@ -40,22 +43,26 @@ fn main() -> ExitCode {
     // Cargo tells a bench run from a test run by this argument; what a test run is given besides
     // is for the test harness that this is not.
     if !std::env::args().any(|argument| argument == "--bench") {
-        return exit(compare_insert(&InsertArgs::parse_nothing(), &TINY));
+        let mut args = CompareArgs::<InsertArgs>::parse_nothing();
+        args.workload.items = Some(TINY_ITEMS);
+        return exit(compare(&args, &["raw-append", "memory"]));
     }
-    let Cli { mut insert, .. } = match parse::<Cli>() {
+    let Cli { mut args, .. } = match parse::<Cli>() {
         Ok(cli) => cli,
         Err(code) => return code,
     };
-    let is_full = insert.items.unwrap_or(FULL.items) >= FULL.items;
-    if is_full && insert.out.is_none() && insert.markdown.is_none() {
-        let stem = match result_stem(insert.items.unwrap_or(FULL.items)) {
+    let items = *args.workload.items.get_or_insert(FULL_ITEMS);
+    let common = &mut args.common;
+    let has_place = common.out.is_some() || common.markdown.is_some() || common.resume.is_some();
+    if items >= FULL_ITEMS && !has_place {
+        let stem = match result_stem(items) {
             Ok(stem) => stem,
             Err(error) => return exit(Err(error)),
         };
-        insert.out = Some(stem.with_added_extension("json"));
-        insert.markdown = Some(stem.with_added_extension("md"));
+        common.out = Some(stem.with_added_extension("json"));
+        common.markdown = Some(stem.with_added_extension("md"));
     }
-    exit(compare_insert(&insert, &FULL))
+    exit(compare(&args, &["raw-append"]))
 }
 
 /// The path of a full run's files, without their extensions.

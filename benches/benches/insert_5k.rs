@@ -2,28 +2,30 @@
 //! alone, as the published comparison timed it. For a look at a change; the main job is
 //! `insert_500k`.
 
-use std::num::{NonZeroU32, NonZeroU64};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use engines::OpenOptions;
 use engines::registry::{self, Registration};
-use harness::workload::insert::{Insert, Oracle, Records};
+use harness::workload::insert::InsertRecords;
+use harness::workload::job::Records;
 use harness::workload::values::{Corpus, Framing};
 
 const ITEMS: u64 = 5_000;
 
+/// A key with its value.
+type Record = (Vec<u8>, Vec<u8>);
+
 fn insert_5k(criterion: &mut Criterion) {
-    let insert = Insert {
-        items: NonZeroU64::new(ITEMS).unwrap_or(NonZeroU64::MIN),
-        batch: NonZeroU32::MIN,
-        threads: NonZeroU32::MIN,
-        corpus: Corpus::Varied,
-        framing: Framing::Json,
-        seed: 42,
-    };
-    let mut records = Records::default();
-    records.fill(&Oracle::new(&insert), 0..ITEMS);
+    let records = InsertRecords::new(Corpus::Varied, Framing::Json, 42);
+    let records: Vec<Record> = (0..ITEMS)
+        .map(|number| {
+            let (mut key, mut value) = (Vec::new(), Vec::new());
+            records.write_key(number, &mut key);
+            records.write_value(number, 0, &mut value);
+            (key, value)
+        })
+        .collect();
 
     let mut group = criterion.benchmark_group("insert_5k");
     group.throughput(Throughput::Elements(ITEMS));
@@ -42,19 +44,19 @@ fn insert_5k(criterion: &mut Criterion) {
 }
 
 /// The time that the engine takes for the puts. Opening, closing and removing are not counted.
-fn load_once(engine: &Registration, records: &Records) -> Duration {
+fn load_once(engine: &Registration, records: &[Record]) -> Duration {
     try_load_once(engine, records).unwrap_or_else(|error| {
         eprintln!("{}: {error}", engine.name);
         std::process::exit(1);
     })
 }
 
-fn try_load_once(engine: &Registration, records: &Records) -> engines::Result<Duration> {
+fn try_load_once(engine: &Registration, records: &[Record]) -> engines::Result<Duration> {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))
         .map_err(engines::Error::io("make a directory in", env!("CARGO_TARGET_TMPDIR")))?;
     let store = engine.open(directory.path(), &OpenOptions::new())?;
     let began = Instant::now();
-    for (key, value) in records.iter() {
+    for (key, value) in records {
         store.put(key, value)?;
     }
     let took = began.elapsed();

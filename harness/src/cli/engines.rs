@@ -5,6 +5,7 @@ use engines::registry::{self, Registration};
 use engines::{Capabilities, Durability, OpenOptions};
 use serde::Serialize;
 
+use crate::report::terminal::wrapped;
 use crate::run::plan::kind_word;
 use crate::{Error, Result};
 
@@ -135,18 +136,19 @@ pub fn list(args: &EnginesArgs) -> Result<()> {
 
 fn in_words(engine: &Listed) -> String {
     let version = engine.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
-    let mut text = format!("{}{version} ({}): {}\n", engine.name, engine.kind, engine.summary);
-    if let Some(reason) = &engine.unavailable_because {
-        text += &format!("  not here: {reason}\n");
-    }
-    if let Some(capabilities) = &engine.capabilities {
-        text += &format!("  {}\n", capabilities.in_words());
-    }
+    let mut lines = vec![format!("{}{version} ({}): {}", engine.name, engine.kind, engine.summary)];
+    lines.extend(engine.unavailable_because.as_ref().map(|why| format!("  not here: {why}")));
+    lines.extend(engine.capabilities.as_ref().map(|can| format!("  {}", can.in_words())));
     let levels = &engine.durability;
     for (level, means) in
         [("buffered", levels.buffered), ("process", levels.process), ("power", levels.power)]
     {
-        text += &format!("  {level}: {}\n", means.unwrap_or("n/a"));
+        lines.push(format!("  {level}: {}", means.unwrap_or("n/a")));
+    }
+    let mut text = String::new();
+    for line in lines {
+        // Writing to a string does not fail.
+        let _ = wrapped(&mut text, &line, "    ");
     }
     text
 }

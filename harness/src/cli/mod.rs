@@ -1,20 +1,21 @@
 //! The command line.
 
+pub mod compare;
 pub mod engines;
-pub mod insert;
 
 mod progress;
-mod size;
+pub(crate) mod size;
+pub mod workloads;
 
 use std::io::{self, Write};
-use std::num::NonZeroU64;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
-use self::insert::{Defaults, InsertArgs, compare_insert};
+use self::compare::{CompareArgs, compare};
 use crate::results::Comparison;
+use crate::workload::insert::InsertArgs;
 use crate::{Error, Result};
 
 const EXAMPLES: &str = "\
@@ -44,6 +45,8 @@ enum Command {
     /// Run engines side by side
     #[command(subcommand, after_help = EXAMPLES)]
     Compare(Compare),
+    /// List the workloads
+    Workloads(workloads::WorkloadsArgs),
     /// List the engines: which are here, how to get the others, what each does for durability
     Engines(engines::EnginesArgs),
 }
@@ -52,7 +55,7 @@ enum Command {
 enum Compare {
     /// Insert new records under random keys, read all of them back, and compare time and space
     #[command(after_help = EXAMPLES)]
-    Insert(Box<InsertArgs>),
+    Insert(Box<CompareArgs<InsertArgs>>),
 }
 
 /// How a program ended that was able to run.
@@ -92,10 +95,9 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
-    const DEFAULTS: Defaults =
-        Defaults { items: NonZeroU64::new(20_000).unwrap(), references: &[] };
     exit(match cli.command {
-        Command::Compare(Compare::Insert(args)) => compare_insert(&args, &DEFAULTS),
+        Command::Compare(Compare::Insert(args)) => compare(&args, &[]),
+        Command::Workloads(args) => workloads::list(&args).map(|()| Ending::Well),
         Command::Engines(args) => engines::list(&args).map(|()| Ending::Well),
     })
 }

@@ -21,14 +21,16 @@ pub(super) struct Progress {
     keep: bool,
     /// `[2/9] lsm`.
     run: String,
-    /// Where the run and its phase start on the bar.
+    /// Where the run starts on the bar, and its phases in it.
     run_start: u64,
+    shares: Vec<Share>,
     phase: Share,
 }
 
 /// The part of a run's length on the bar that a phase has.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Share {
+    phase: String,
     start: u64,
     length: u64,
 }
@@ -37,16 +39,23 @@ struct Share {
 const RUN: u64 = 1_000;
 
 /// How long phases take against each other, roughly: what the remaining time is guessed from.
-fn share(phase: &str) -> Share {
-    let (start, length) = match phase {
-        "open" | "load" => (0, 450),
-        "quiesce" => (450, 50),
-        "compact" => (500, 250),
-        "close" | "reopen" => (750, 0),
-        "verify" => (750, 150),
-        _ => (900, 100),
+fn shares(phases: &[String]) -> Vec<Share> {
+    let weight = |phase: &String| match phase.as_str() {
+        "open" | "close" | "reopen" => 0,
+        "quiesce" => 1,
+        "count" => 2,
+        "verify" => 3,
+        "compact" => 5,
+        _ => 9,
     };
-    Share { start, length }
+    let total = phases.iter().map(weight).sum::<u64>().max(1);
+    let mut before = 0;
+    let share = |phase: &String| {
+        let start = before * RUN / total;
+        before += weight(phase);
+        Share { phase: phase.clone(), start, length: before * RUN / total - start }
+    };
+    phases.iter().map(share).collect()
 }
 
 impl Progress {
@@ -57,7 +66,8 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        Self { out, bar, on_terminal, keep, run: String::new(), run_start: 0, phase: share("open") }
+        let (run, shares, phase) = (String::new(), Vec::new(), Share::default());
+        Self { out, bar, on_terminal, keep, run, run_start: 0, shares, phase }
     }
 
     fn say(&self, line: &str) {
@@ -85,8 +95,10 @@ impl Observer for Progress {
 
     fn event(&mut self, event: &Event) {
         match event {
+            Event::Begins { phases, .. } => self.shares = shares(phases),
             Event::Begun { phase } => {
-                self.phase = share(phase);
+                let share = self.shares.iter().find(|share| share.phase == *phase);
+                self.phase = share.cloned().unwrap_or_default();
                 self.bar.set_message(format!("{}: {phase}", self.run));
                 self.bar.set_position(self.run_start + self.phase.start);
             }
@@ -99,9 +111,13 @@ impl Observer for Progress {
     }
 
     fn run_ends(&mut self, run: &Run, so_far: &Comparison) -> Result<()> {
-        let outcome = match (run.problem(), run.seconds("load")) {
+        let traffic = run.phases.iter().filter(|phase| phase.traffic.is_some());
+        let took: Vec<String> =
+            traffic.map(|phase| format!("{} {:.3} s", phase.name, phase.seconds)).collect();
+        let outcome = match (run.problem(), &run.not_applicable) {
             (Some(problem), _) => format!("FAILED {problem}"),
-            (None, load) => format!("load {:.3} s", load.unwrap_or_default()),
+            (None, Some(reason)) => format!("n/a: {reason}"),
+            (None, None) => took.join(", "),
         };
         self.say(&format!("{}, run {}: {outcome}", self.run, run.repeat));
         match &self.out {
@@ -118,5 +134,22 @@ impl Observer for Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_phases_fill_a_run() {
+        let phases = ["open", "load", "quiesce", "run", "close", "verify"].map(str::to_owned);
+        let shares = shares(&phases);
+        let mut end = 0;
+        for (share, phase) in shares.iter().zip(&phases) {
+            assert_eq!((&share.phase, share.start), (phase, end));
+            end += share.length;
+        }
+        assert_eq!(end, RUN);
     }
 }

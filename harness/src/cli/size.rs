@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 
 /// Reads a memory size: bytes, or with `K`, `M`, `G` or `T` (also `KB`, `KiB`, …) powers of 1024.
-pub(super) fn memory_size(text: &str) -> Result<u64, String> {
+pub(crate) fn memory_size(text: &str) -> Result<u64, String> {
     let wrong = || "a size is a number of bytes, or one with K, M, G or T, such as 256M".to_owned();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
@@ -14,24 +14,25 @@ pub(super) fn memory_size(text: &str) -> Result<u64, String> {
         "t" | "tb" | "tib" => 40,
         _ => return Err(wrong()),
     };
-    let number = plain(digits).parse::<u64>().map_err(|_| wrong())?;
+    let number = plain(digits).and_then(|plain| plain.parse::<u64>().ok()).ok_or_else(wrong)?;
     let bytes = number.checked_mul(1 << shift).ok_or("more memory than there is anywhere")?;
     if bytes == 0 { Err("no engine runs in no memory".to_owned()) } else { Ok(bytes) }
 }
 
 /// Reads a count of at least one; `500_000` and `500,000` are taken too.
-pub(super) fn count(text: &str) -> Result<NonZeroU64, String> {
-    let number = plain(text).parse::<u64>().map_err(|_| "expected a whole number".to_owned())?;
+pub(crate) fn count(text: &str) -> Result<NonZeroU64, String> {
+    let wrong = || "expected a whole number, such as 500000 or 500,000".to_owned();
+    let number = plain(text).and_then(|plain| plain.parse::<u64>().ok()).ok_or_else(wrong)?;
     NonZeroU64::new(number).ok_or_else(|| "there must be at least 1".to_owned())
 }
 
 /// Reads a number of threads. More than this many clients measure the scheduler alone.
-pub(super) fn threads(text: &str) -> Result<NonZeroU32, String> {
+pub(crate) fn threads(text: &str) -> Result<NonZeroU32, String> {
     up_to(text, 1_024)
 }
 
 /// Reads the records of a batch. The batches of one round lie in memory.
-pub(super) fn batch(text: &str) -> Result<NonZeroU32, String> {
+pub(crate) fn batch(text: &str) -> Result<NonZeroU32, String> {
     up_to(text, 100_000)
 }
 
@@ -40,12 +41,48 @@ fn up_to(text: &str, most: u32) -> Result<NonZeroU32, String> {
     number.ok_or_else(|| format!("there can be at most {most}"))
 }
 
-fn plain(text: &str) -> String {
-    text.replace(['_', ','], "")
+/// Reads how often something is repeated.
+pub(crate) fn repeats(text: &str) -> Result<NonZeroU32, String> {
+    up_to(text, 1_000_000)
+}
+
+/// Reads operations a second.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    let number = match text.parse::<f64>() {
+        Ok(number) => number,
+        Err(_) => count(text)?.get() as f64,
+    };
+    let allowed = 1e-3..=1e9;
+    let wrong = "a rate is a number of operations a second from 0.001 to 1,000,000,000";
+    if allowed.contains(&number) { Ok(number) } else { Err(wrong.to_owned()) }
+}
+
+/// Reads a time in seconds.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    let wrong = || "a time is a number of seconds over 0, at most 1,000,000,000".to_owned();
+    let number = text.parse::<f64>().map_err(|_| wrong())?;
+    if number > 0.0 && number <= 1e9 { Ok(number) } else { Err(wrong()) }
+}
+
+/// Reads a name: what is around it does not count.
+pub(crate) fn name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("a name is missing".to_owned()),
+        name => Ok(name.to_owned()),
+    }
+}
+
+/// The number without what groups its digits: `_` between any two, `,` before every third.
+fn plain(text: &str) -> Option<String> {
+    let mut groups = text.split(',');
+    let first = groups.next()?;
+    let rest: Vec<&str> = groups.collect();
+    let in_threes = rest.iter().all(|group| group.len() == 3) && (1..=3).contains(&first.len());
+    (rest.is_empty() || in_threes).then(|| text.replace(['_', ','], ""))
 }
 
 /// Reads `a,b`.
-pub(super) fn pair(text: &str) -> Result<(String, String), String> {
+pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split(',').map(str::trim).collect::<Vec<_>>().as_slice() {
         [a, b] if !a.is_empty() && !b.is_empty() && a != b => Ok(((*a).into(), (*b).into())),
         _ => Err("a pair is two engines, such as bitcask,lsm".to_owned()),
@@ -70,7 +107,8 @@ mod tests {
     #[test]
     fn counts_are_at_least_one() {
         assert_eq!(count("500_000").unwrap().get(), 500_000);
-        for wrong in ["0", "", "-3", "many", "1e6"] {
+        assert_eq!(count("1,500,000").unwrap().get(), 1_500_000);
+        for wrong in ["0", "", "-3", "many", "1e6", "1,2,3", "1234,567", "12,34", ",100", "1,"] {
             assert!(count(wrong).is_err(), "{wrong}");
         }
     }
@@ -83,6 +121,21 @@ mod tests {
             assert!(threads(wrong).is_err(), "{wrong}");
         }
         assert!(batch("100001").is_err());
+    }
+
+    #[test]
+    fn rates_and_times_are_numbers_that_make_sense() {
+        assert_eq!((rate("2.5"), rate("10,000")), (Ok(2.5), Ok(10_000.0)));
+        for wrong in ["0", "-1", "inf", "NaN", "fast", ""] {
+            assert!(rate(wrong).is_err() && seconds(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(seconds("0.25"), Ok(0.25));
+    }
+
+    #[test]
+    fn a_name_stands_alone() {
+        assert_eq!(name(" lsm"), Ok("lsm".into()));
+        assert!(name(" ").is_err());
     }
 
     #[test]

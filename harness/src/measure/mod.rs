@@ -1,5 +1,12 @@
 //! What is measured around the engines.
 
+pub mod recorder;
+
+pub mod figures;
+pub mod resources;
+pub mod sampler;
+
+pub mod cold;
 pub mod disk;
 pub mod filesystem;
 pub mod machine;

@@ -1,7 +1,7 @@
 //! How figures are written.
 
 /// `1234567` as `1,234,567`.
-pub(super) fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -14,7 +14,7 @@ pub(super) fn grouped(number: u64) -> String {
 }
 
 /// A number with `decimals` places and its whole part in groups.
-pub(super) fn grouped_decimal(number: f64, decimals: usize) -> String {
+pub(crate) fn grouped_decimal(number: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", number.abs());
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), ""), |parts| parts);
     let whole = whole.parse().map_or_else(|_| whole.to_owned(), grouped);
@@ -26,7 +26,7 @@ pub(super) fn grouped_decimal(number: f64, decimals: usize) -> String {
 }
 
 /// Seconds with three significant places or the millisecond, whichever is coarser.
-pub(super) fn seconds(seconds: f64) -> String {
+pub(crate) fn seconds(seconds: f64) -> String {
     match seconds {
         ..10.0 => format!("{seconds:.3}"),
         ..100.0 => format!("{seconds:.2}"),
@@ -35,13 +35,13 @@ pub(super) fn seconds(seconds: f64) -> String {
 }
 
 /// Bytes as megabytes of 10^6.
-pub(super) fn megabytes(bytes: f64) -> String {
+pub(crate) fn megabytes(bytes: f64) -> String {
     let megabytes = bytes / 1e6;
     grouped_decimal(megabytes, if megabytes < 100.0 { 2 } else { 1 })
 }
 
 /// A memory size in binary units, exact.
-pub(super) fn binary_size(bytes: u64) -> String {
+pub(crate) fn binary_size(bytes: u64) -> String {
     for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if bytes >= 1 << shift && bytes.trailing_zeros() >= shift {
             return format!("{} {unit}", grouped(bytes >> shift));

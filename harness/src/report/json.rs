@@ -28,7 +28,9 @@ pub fn read(path: &Path) -> Result<Comparison> {
         serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     match value.get("schema").and_then(|schema| schema.as_str()) {
         Some(SCHEMA) => serde_json::from_value(value).map_err(|error| wrong(error.to_string())),
-        Some(other) => Err(wrong(format!("schema {other:?}, this program reads {SCHEMA:?}"))),
+        Some(other) => Err(wrong(format!(
+            "schema {other:?}, this program reads {SCHEMA:?}; an enginelab of its time reads it"
+        ))),
         None => Err(wrong(format!("no field \"schema\"; expected {SCHEMA:?}"))),
     }
 }
@@ -53,6 +55,21 @@ pub fn replace_file(path: &Path, text: &str) -> Result<()> {
 /// As [`replace_file`].
 pub fn check_writable(path: &Path) -> Result<()> {
     temporary_beside(&replaced(path)?).map(drop)
+}
+
+/// Whether two paths lead to one file, whether or not it is there yet.
+///
+/// # Errors
+/// As [`replace_file`].
+pub fn is_same_file(a: &Path, b: &Path) -> Result<bool> {
+    Ok(absolute(&replaced(a)?)? == absolute(&replaced(b)?)?)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder.canonicalize().map_err(Error::io("look at", folder))?;
+    Ok(path.file_name().map_or_else(|| folder.clone(), |name| folder.join(name)))
 }
 
 /// The file in whose place the new one comes: a link stays, and its target is replaced. A device

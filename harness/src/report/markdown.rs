@@ -2,13 +2,11 @@
 
 use std::fmt::{Result as Written, Write};
 
-use super::figures::grouped;
 use super::ratios::{self, EngineLines, PairLines};
 use super::summary::Summary;
 use super::tables::{self, Table};
 use super::terminal::PAIR_NOTES;
 use crate::results::Comparison;
-use crate::workload::Workload;
 
 /// The whole report; `pairs` as for the terminal.
 pub fn render(comparison: &Comparison, pairs: &[(String, String)]) -> String {
@@ -32,10 +30,9 @@ pub fn render(comparison: &Comparison, pairs: &[(String, String)]) -> String {
 }
 
 fn write_head(out: &mut String, comparison: &Comparison) -> Written {
-    let Workload::Insert(insert) = &comparison.workload.workload;
     let machine = &comparison.machine;
     let day = machine.date.split('T').next().unwrap_or_default();
-    writeln!(out, "# Insert of {} records, {day}\n", grouped(insert.items.get()))?;
+    writeln!(out, "# {}, {day}\n", comparison.workload.workload.title())?;
     writeln!(out, "{}.\n", machine.summary())?;
     writeln!(
         out,

@@ -8,4 +8,4 @@ pub mod ratios;
 pub mod summary;
 pub mod tables;
 
-mod figures;
+pub(crate) mod figures;

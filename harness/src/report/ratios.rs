@@ -29,8 +29,8 @@ impl EngineLines {
     fn new(summary: &Summary<'_>) -> Self {
         let grown = |at_end: bool| {
             let growth = summary.runs.iter().filter_map(|run| {
-                let after = if at_end { run.disk.reopen? } else { run.disk.load? };
-                Some(after.apparent_bytes as f64 - run.disk.before?.apparent_bytes as f64)
+                let after = run.disk_after(if at_end { "reopen" } else { "load" })?;
+                Some(after.apparent_bytes as f64 - run.disk_before?.apparent_bytes as f64)
             });
             growth.collect()
         };

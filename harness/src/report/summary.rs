@@ -1,7 +1,7 @@
 //! The runs of each engine taken together.
 
 use crate::measure::disk::DiskUsage;
-use crate::results::{Comparison, Disk, Run};
+use crate::results::{Comparison, Run};
 
 /// A figure over the repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,16 +93,17 @@ impl<'a> Summary<'a> {
         )
     }
 
-    /// How much the directory grew until the moment that `moment` picks.
-    pub fn growth(
-        &self,
-        moment: impl Fn(&Disk) -> Option<DiskUsage>,
-        bytes: impl Fn(DiskUsage) -> u64,
-    ) -> Option<Spread> {
-        Spread::of(self.runs.iter().filter_map(|run| {
-            let (before, after) = (run.disk.before?, moment(&run.disk)?);
+    /// How much the directory grew until the end of the phase called `phase`.
+    pub fn growth(&self, phase: &str, bytes: impl Fn(DiskUsage) -> u64) -> Option<Spread> {
+        self.figure(|run| {
+            let (before, after) = (run.disk_before?, run.disk_after(phase)?);
             Some(bytes(after) as f64 - bytes(before) as f64)
-        }))
+        })
+    }
+
+    /// A figure over the runs that have it.
+    pub fn figure(&self, figure: impl Fn(&Run) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.runs.iter().filter_map(|run| figure(run)))
     }
 }
 

@@ -1,10 +1,9 @@
 //! The tables of a comparison as plain text cells, which the formats then draw.
 
-use super::figures::{binary_size, grouped, megabytes, seconds};
+use super::figures::{binary_size, megabytes, seconds};
 use super::summary::{Spread, Summary};
 use crate::measure::disk::DiskUsage;
-use crate::results::{Comparison, Disk, Skipped};
-use crate::workload::Workload;
+use crate::results::{Comparison, Skipped};
 
 /// A table.
 #[derive(Debug, Clone, Default)]
@@ -28,23 +27,30 @@ pub const NOT_THERE: &str = "n/a";
 /// What was done, in words: the parameters of the workload and of the engines.
 pub fn parameters(comparison: &Comparison) -> Vec<(&'static str, String)> {
     let parameters = &comparison.workload;
-    let Workload::Insert(insert) = &parameters.workload;
-    let settings = &parameters.settings;
-    vec![
-        ("items", grouped(insert.items.get())),
-        ("value", {
-            let bytes = grouped(insert.framing.value_bytes() as u64);
-            format!("{bytes} bytes, corpus {}, framing {}", insert.corpus, insert.framing)
-        }),
-        ("key", "32 hexadecimal digits, random".to_owned()),
-        ("batch", insert.batch.to_string()),
-        ("threads", insert.threads.to_string()),
-        ("seed", insert.seed.to_string()),
+    let (client, settings) = (&parameters.client, &parameters.settings);
+    let mut words = parameters.workload.parameters();
+    words.extend([
+        ("threads", client.threads.to_string()),
+        ("seed", client.seed.to_string()),
         ("durability", settings.durability.to_string()),
         ("memory", binary_size(settings.memory_bytes)),
         ("compression", settings.compression.to_string()),
         ("repeats", parameters.repeats.to_string()),
-    ]
+    ]);
+    if let Some(rate) = client.rate {
+        words.push(("rate", format!("{rate} operations a second, open loop")));
+    }
+    let conditions = &parameters.conditions;
+    if conditions.cold {
+        words.push(("page cache", "dropped before each run".to_owned()));
+    }
+    if let Some(cap) = conditions.memory_cap_bytes {
+        words.push(("memory cap", format!("{}, page cache included", binary_size(cap))));
+    }
+    if let Some(limit) = conditions.time_limit_seconds {
+        words.push(("time limit", format!("{limit} s a run")));
+    }
+    words
 }
 
 /// Times of all engines against the best.
@@ -81,10 +87,10 @@ pub fn sizes(summaries: &[Summary<'_>], skipped: &[Skipped]) -> Table {
     fn allocated(usage: DiskUsage) -> u64 {
         usage.allocated_bytes
     }
-    let grown = |moment: fn(&Disk) -> Option<DiskUsage>| {
-        Column::new(summaries, move |summary| summary.growth(moment, apparent))
+    let grown = |phase: &'static str| {
+        Column::new(summaries, move |summary| summary.growth(phase, apparent))
     };
-    let (load, compact) = (grown(|disk| disk.load), grown(|disk| disk.compact));
+    let (load, compact) = (grown("load"), grown("compact"));
     let rows = summaries.iter().enumerate().map(|(at, summary)| {
         vec![
             summary.engine.to_owned(),
@@ -92,8 +98,8 @@ pub fn sizes(summaries: &[Summary<'_>], skipped: &[Skipped]) -> Table {
             load.ratio(at),
             compact.cell(at, megabytes),
             compact.ratio(at),
-            middle(summary.growth(|disk| disk.reopen, apparent), megabytes),
-            middle(summary.growth(|disk| disk.reopen, allocated), megabytes),
+            middle(summary.growth("reopen", apparent), megabytes),
+            middle(summary.growth("reopen", allocated), megabytes),
             verdict(summary),
         ]
     });

@@ -43,7 +43,11 @@ fn write_head(out: &mut String, comparison: &Comparison) -> Written {
     let parameters = tables::parameters(comparison);
     let parameters: Vec<String> =
         parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    wrapped(out, &format!("Insert: {}", parameters.join("; ")), "  ")?;
+    wrapped(
+        out,
+        &format!("{}: {}", comparison.workload.workload.title(), parameters.join("; ")),
+        "  ",
+    )?;
     let machine = &comparison.machine;
     wrapped(out, &format!("Machine: {}", machine.summary()), "  ")?;
     wrapped(
@@ -135,7 +139,7 @@ fn write_troubles(out: &mut String, comparison: &Comparison) -> Written {
 }
 
 /// Writes `text` in lines of at most [`COLUMNS`], those after the first behind `indent`.
-fn wrapped(out: &mut String, text: &str, indent: &str) -> Written {
+pub(crate) fn wrapped(out: &mut String, text: &str, indent: &str) -> Written {
     let width = usize::from(COLUMNS);
     let mut line = String::new();
     for word in text.split_inclusive(' ') {

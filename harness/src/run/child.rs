@@ -11,7 +11,6 @@ use engines::{Engine, OpenOptions, registry};
 
 use super::event::{Event, Events};
 use super::plan::RunPlan;
-use crate::workload::Workload;
 use crate::{Error, Result};
 
 /// How a child opens an engine: its name, the directory, the options. Tests open wrapped ones.
@@ -38,8 +37,12 @@ pub fn serve(open: &Open<'_>) -> bool {
     end_with_the_parent();
     abort_on_panic();
     let events = Events::new(Box::new(io::stdout()));
-    match read_plan().and_then(|plan| carry_out(&plan, open, &events)) {
+    match read_plan().and_then(|plan| super::lifecycle::run(&plan, open, &events)) {
         Ok(()) => events.send(&Event::Done),
+        Err(Error::Engine(error @ engines::Error::Unsupported { .. })) => {
+            events.send(&Event::NotApplicable { reason: error.to_string() });
+            events.send(&Event::Done);
+        }
         Err(error) => {
             events.send(&Event::Failed { error: error.to_string() });
             return false;
@@ -56,12 +59,6 @@ fn read_plan() -> Result<RunPlan> {
             "{ARGUMENT} is for enginelab's own use: no plan on standard input: {error}"
         ))
     })
-}
-
-fn carry_out(plan: &RunPlan, open: &Open<'_>, events: &Events) -> Result<()> {
-    match &plan.workload {
-        Workload::Insert(insert) => super::insert::run(plan, insert, open, events),
-    }
 }
 
 /// A panic in any thread ends the run, as it would end a program: no thread waits at a barrier for

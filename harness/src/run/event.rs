@@ -10,12 +10,22 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::disk::DiskUsage;
+use crate::measure::resources::Memory;
 use crate::results::{Operations, Phase, Verified};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
+    /// The run begins.
+    Begins {
+        /// The phases that it will have.
+        phases: Vec<String>,
+        /// The directory.
+        disk: DiskUsage,
+        /// The memory of the process.
+        own_memory: Option<Memory>,
+    },
     /// The engine is open.
     Engine {
         /// Its version.
@@ -32,24 +42,22 @@ pub enum Event {
     },
     /// A phase goes on.
     Progress {
-        /// Items done.
+        /// Steps done.
         done: u64,
-        /// Items to do.
+        /// Steps to do.
         total: u64,
     },
     /// A phase is over.
-    Ended(Phase),
-    /// The directory was measured.
-    Disk {
-        /// When.
-        moment: Moment,
-        /// What was found.
-        usage: DiskUsage,
-    },
+    Ended(Box<Phase>),
     /// The operations that were acknowledged.
     Operations(Operations),
     /// Everything was read back.
     Verified(Verified),
+    /// The engine cannot do what the workload asks for.
+    NotApplicable {
+        /// What.
+        reason: String,
+    },
     /// The run ends early.
     Failed {
         /// Why.
@@ -57,22 +65,6 @@ pub enum Event {
     },
     /// The run is complete.
     Done,
-}
-
-/// When the directory is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Moment {
-    /// Before the engine is opened.
-    Before,
-    /// After the load.
-    Load,
-    /// When no background work is left.
-    Quiesce,
-    /// After compaction.
-    Compact,
-    /// After closing and opening again.
-    Reopen,
 }
 
 /// The child's end of the line, shared by its threads.

@@ -6,8 +6,14 @@ pub mod child;
 pub mod event;
 pub mod parent;
 
-mod insert;
+mod lifecycle;
+mod memory_cap;
+mod resume;
+
+pub(crate) mod block;
+pub(crate) mod paced;
 pub(crate) mod rounds;
+pub(crate) mod traffic;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +23,12 @@ use engines::registry::Registration;
 use tempfile::TempDir;
 
 use self::event::Event;
+use self::memory_cap::MemoryCap;
 use self::parent::{ChildCommand, Outcome};
 use self::plan::{RunPlan, Selection};
-use crate::measure::filesystem;
 use crate::measure::machine::Machine;
-use crate::results::{Comparison, Parameters, Run, SCHEMA};
+use crate::measure::{cold, filesystem};
+use crate::results::{Comparison, Conditions, Parameters, Run, SCHEMA};
 use crate::workload::Workload;
 use crate::{Error, Result};
 
@@ -57,33 +64,43 @@ pub trait Observer {
 }
 
 /// Runs every engine of `selection` as often as `parameters` say. Failures of engines are part of
-/// the result.
+/// the result. The runs that `earlier` has already are not run again.
 ///
 /// # Errors
-/// [`Error::Usage`] if there is no room, [`Error::Io`] if the directory cannot be used, and what
-/// the observer returns.
+/// [`Error::Usage`] if there is no room or `earlier` is of something else, [`Error::Io`] if the
+/// directory cannot be used, and what the observer returns.
 pub fn compare(
     selection: Selection,
     parameters: Parameters,
+    earlier: Option<Comparison>,
     site: &Site<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Comparison> {
-    let order = plan::order(&selection.engines, &parameters);
+    let order = plan::order(&selection.engines, parameters.client.seed, parameters.repeats);
+    check_conditions(&parameters.conditions)?;
     let data = DataDirectory::new(site)?;
     let kept_at_once = if site.keep { order.len() as u64 } else { 1 };
     check_room(site.directory, &parameters.workload, kept_at_once)?;
-    observer.directory(&data.path);
     let mut comparison = Comparison {
         schema: SCHEMA.to_owned(),
         machine: Machine::describe(&data.path)?,
         workload: parameters,
+        engines: selection.engines.iter().map(|engine| engine.name.to_owned()).collect(),
         runs: Vec::new(),
         skipped: selection.skipped,
         interrupted: false,
     };
+    if let Some(earlier) = earlier {
+        comparison = resume::go_on(earlier, comparison)?;
+    }
+    observer.directory(&data.path);
     let count = order.len();
     for (number, (engine, repeat)) in order.into_iter().enumerate() {
+        if comparison.has_run(engine.name, repeat) {
+            continue;
+        }
         let plan = data.plan(engine, repeat, &comparison.workload)?;
+        data.set_conditions(&plan.conditions)?;
         observer.run_begins(&plan, number + 1, count);
         let kind = plan::kind_word(engine.kind);
         let outcome = parent::run(&site.child, &plan, kind, site.interrupt, &mut |event| {
@@ -111,21 +128,28 @@ pub fn compare(
     Ok(comparison)
 }
 
+/// Tells before any run whether this machine allows what was asked for.
+fn check_conditions(conditions: &Conditions) -> Result<()> {
+    if conditions.cold {
+        cold::check_can_drop()?;
+    }
+    conditions.memory_cap_bytes.map_or(Ok(()), |bytes| MemoryCap::new(bytes).map(drop))
+}
+
 /// How much more than the data an engine may need at its worst: logs beside tables, old files
 /// beside those that a compaction writes, a file that grows by doubling.
 const ROOM_FACTOR: u64 = 4;
 
 fn check_room(directory: &Path, workload: &Workload, kept_at_once: u64) -> Result<()> {
-    let Workload::Insert(insert) = workload;
-    let data = insert.data_bytes();
+    let data = workload.data_bytes();
     let needed = data.saturating_mul(ROOM_FACTOR.max(kept_at_once.saturating_mul(2)));
     let free = filesystem::free_bytes(directory)?;
     if free < needed {
         return Err(Error::Usage(format!(
-            "{} has {} MB free, but {} items may need {} MB: choose another --dir or fewer items",
+            "{} has {} MB free, but {} MB of data may need {} MB: choose another --dir or fewer items",
             directory.display(),
             free / 1_000_000,
-            insert.items,
+            data / 1_000_000,
             needed / 1_000_000,
         )));
     }
@@ -158,7 +182,9 @@ impl DataDirectory {
             engine: engine.name.to_owned(),
             repeat,
             workload: parameters.workload.clone(),
+            client: parameters.client,
             settings: parameters.settings,
+            conditions: parameters.conditions,
             directory,
         })
     }
@@ -169,12 +195,26 @@ impl DataDirectory {
         if self.temporary.is_some() {
             fs::remove_dir_all(directory).map_err(Error::io("remove", directory))?;
         }
-        #[cfg(target_os = "linux")]
-        {
-            let opened = fs::File::open(&self.path).map_err(Error::io("open", &self.path))?;
-            rustix::fs::syncfs(opened)
-                .map_err(|errno| Error::io("sync", &self.path)(errno.into()))?;
+        self.write_out()
+    }
+
+    /// What surrounds a run, before it begins.
+    fn set_conditions(&self, conditions: &Conditions) -> Result<()> {
+        if conditions.cold {
+            self.write_out()?;
+            cold::drop_page_cache()?;
         }
+        Ok(())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn write_out(&self) -> Result<()> {
+        let opened = fs::File::open(&self.path).map_err(Error::io("open", &self.path))?;
+        rustix::fs::syncfs(opened).map_err(|errno| Error::io("sync", &self.path)(errno.into()))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn write_out(&self) -> Result<()> {
         Ok(())
     }
 

@@ -8,10 +8,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::child::ARGUMENT;
-use super::event::{Event, Moment};
+use super::event::Event;
+use super::memory_cap::MemoryCap;
 use super::plan::RunPlan;
 use crate::results::Run;
 use crate::{Error, Result};
@@ -57,7 +58,8 @@ pub(super) fn run(
     interrupt: &AtomicBool,
     watch: &mut dyn FnMut(&Event),
 ) -> Result<Outcome> {
-    let child = start(command, plan)?;
+    let cap = plan.conditions.memory_cap_bytes.map(MemoryCap::new).transpose()?;
+    let child = start(command, plan, cap.as_ref())?;
     let mut following = Following {
         run: Run {
             engine: plan.engine.clone(),
@@ -68,6 +70,7 @@ pub(super) fn run(
         phase: None,
         is_done: false,
     };
+    let deadline = plan.time_limit().and_then(|limit| Instant::now().checked_add(limit));
     loop {
         match child.events.recv_timeout(LOOK_FOR_INTERRUPT_EVERY) {
             Ok(event) => {
@@ -81,9 +84,18 @@ pub(super) fn run(
             child.kill();
             return Ok(Outcome::Interrupted);
         }
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            child.kill();
+            return Ok(Outcome::Finished(Box::new(following.out_of_time(plan))));
+        }
     }
     let (status, last_words) = child.wait()?;
-    Ok(Outcome::Finished(Box::new(following.finish(status, &last_words))))
+    let mut run = following.finish(status, &last_words);
+    if cap.is_some_and(|cap| cap.has_killed()) {
+        run.error =
+            run.error.map(|error| format!("{error}, for lack of memory under --memory-cap"));
+    }
+    Ok(Outcome::Finished(Box::new(run)))
 }
 
 const LOOK_FOR_INTERRUPT_EVERY: Duration = Duration::from_millis(50);
@@ -97,7 +109,7 @@ struct Running {
     standard_error: JoinHandle<Vec<u8>>,
 }
 
-fn start(command: &ChildCommand, plan: &RunPlan) -> Result<Running> {
+fn start(command: &ChildCommand, plan: &RunPlan, cap: Option<&MemoryCap>) -> Result<Running> {
     let failed = |action| Error::io(action, &command.program);
     let mut prepared = Command::new(&command.program);
     prepared
@@ -114,6 +126,13 @@ fn start(command: &ChildCommand, plan: &RunPlan) -> Result<Running> {
     let (Some(mut input), Some(output), Some(standard_error)) = pipes else {
         return Err(failed("talk to")(std::io::ErrorKind::BrokenPipe.into()));
     };
+    if let Some(Err(error)) = cap.map(|cap| cap.add(process.id())) {
+        drop(input);
+        let _ = process.kill();
+        let _ = process.wait();
+        return Err(error);
+    }
+    // The child waits for its plan: until now it has done nothing.
     let plan = serde_json::to_vec(plan).map_err(|error| failed("talk to")(error.into()))?;
     // A child that is gone already says so by its exit.
     let _ = input.write_all(&plan);
@@ -167,6 +186,10 @@ struct Following {
 impl Following {
     fn take(&mut self, event: Event) {
         match event {
+            Event::Begins { phases: _, disk, own_memory } => {
+                self.run.disk_before = Some(disk);
+                self.run.own_memory = own_memory;
+            }
             Event::Engine { version, durability, settings } => {
                 self.run.version = version;
                 self.run.durability = durability;
@@ -176,20 +199,11 @@ impl Following {
             Event::Progress { .. } => {}
             Event::Ended(phase) => {
                 self.phase = None;
-                self.run.phases.push(phase);
-            }
-            Event::Disk { moment, usage } => {
-                let disk = &mut self.run.disk;
-                *match moment {
-                    Moment::Before => &mut disk.before,
-                    Moment::Load => &mut disk.load,
-                    Moment::Quiesce => &mut disk.quiesce,
-                    Moment::Compact => &mut disk.compact,
-                    Moment::Reopen => &mut disk.reopen,
-                } = Some(usage);
+                self.run.phases.push(*phase);
             }
             Event::Operations(operations) => self.run.operations = Some(operations),
             Event::Verified(verified) => self.run.verified = Some(verified),
+            Event::NotApplicable { reason } => self.run.not_applicable = Some(reason),
             Event::Failed { error } => self.run.error = Some(self.in_phase(&error)),
             Event::Done => self.is_done = true,
         }
@@ -200,6 +214,13 @@ impl Following {
             Some(phase) => format!("{phase}: {what}"),
             None => what.to_owned(),
         }
+    }
+
+    fn out_of_time(mut self, plan: &RunPlan) -> Run {
+        let limit = plan.time_limit().unwrap_or_default();
+        let what = format!("ended after {limit:?}, as --time-limit says");
+        self.run.error = Some(self.in_phase(&what));
+        self.run
     }
 
     fn finish(mut self, status: ExitStatus, last_words: &str) -> Run {

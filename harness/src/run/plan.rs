@@ -1,17 +1,18 @@
 //! Which engines run, how often, in which order.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use engines::registry::{self, Kind, Registration};
 use serde::{Deserialize, Serialize};
 
-use crate::results::{Parameters, Settings, Skipped};
+use crate::results::{Client, Conditions, Settings, Skipped};
 use crate::workload::Workload;
 use crate::workload::rng::SplitMix64;
 use crate::{Error, Result};
 
 /// One run, as its child is told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
     /// The engine's name.
     pub engine: String,
@@ -19,10 +20,22 @@ pub struct RunPlan {
     pub repeat: u32,
     /// What it is given to do.
     pub workload: Workload,
+    /// By whom.
+    pub client: Client,
     /// How it is opened.
     pub settings: Settings,
+    /// What surrounds it.
+    pub conditions: Conditions,
     /// An empty directory of its own.
     pub directory: PathBuf,
+}
+
+impl RunPlan {
+    /// The time after which the run is ended.
+    pub fn time_limit(&self) -> Option<Duration> {
+        // Longer than any duration is no limit.
+        Duration::try_from_secs_f64(self.conditions.time_limit_seconds?).ok()
+    }
 }
 
 /// The engines of a comparison.
@@ -89,16 +102,16 @@ impl Selection {
     }
 }
 
-/// Every engine once a repeat, each repeat in another order drawn from the workload's seed: what
-/// changes on the machine meanwhile meets all engines alike.
+/// Every engine once a repeat, each repeat in another order drawn from the seed: what changes on
+/// the machine meanwhile meets all engines alike.
 pub fn order(
     engines: &[&'static Registration],
-    parameters: &Parameters,
+    seed: u64,
+    repeats: u32,
 ) -> Vec<(&'static Registration, u32)> {
-    let Workload::Insert(insert) = &parameters.workload;
-    let mut rng = SplitMix64::for_index(insert.seed, u64::from_le_bytes(*b"in order"));
+    let mut rng = SplitMix64::for_index(seed, u64::from_le_bytes(*b"in order"));
     let mut order = Vec::new();
-    for repeat in 1..=parameters.repeats {
+    for repeat in 1..=repeats {
         let mut engines = engines.to_vec();
         rng.shuffle(&mut engines);
         order.extend(engines.into_iter().map(|engine| (engine, repeat)));
@@ -118,24 +131,10 @@ pub fn kind_word(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::num::{NonZeroU32, NonZeroU64};
-
-    use crate::workload::insert::Insert;
-    use crate::workload::values::{Corpus, Framing};
 
     fn names(seed: u64, repeats: u32) -> Vec<(&'static str, u32)> {
-        let insert = Insert {
-            items: NonZeroU64::MIN,
-            batch: NonZeroU32::MIN,
-            threads: NonZeroU32::MIN,
-            corpus: Corpus::Fixed,
-            framing: Framing::Json,
-            seed,
-        };
-        let workload = Workload::Insert(insert);
-        let parameters = Parameters { workload, settings: Settings::default(), repeats };
         let engines: Vec<_> = registry::all().iter().collect();
-        let order = order(&engines, &parameters);
+        let order = order(&engines, seed, repeats);
         order.into_iter().map(|(engine, repeat)| (engine.name, repeat)).collect()
     }
 

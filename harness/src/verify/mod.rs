@@ -1,3 +1,4 @@
-//! Whether an engine still has what it was given.
+//! Whether an engine kept what it was given.
 
-pub mod read_back;
+pub(crate) mod final_state;
+pub(crate) mod read_back;

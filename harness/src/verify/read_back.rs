@@ -1,32 +1,126 @@
-//! Reads every record back and compares it with the generator, which derives what must be there
-//! from the record's number, or the number from the record's key.
+//! Reads every record back and compares it with what it must be.
 
 use std::ops::{ControlFlow, Range};
+use std::time::Instant;
 
 use engines::{Engine, Error};
 
+use super::final_state::{FinalState, RECORDS_A_PASS};
 use crate::results::Verified;
 use crate::run::rounds::{Clocked, Rounds, Worker};
-use crate::workload::insert::{Oracle, Records};
+use crate::run::traffic::{Cut, fair_share};
+use crate::workload::job::{Job, Records};
 
-/// Gets every record by its key, in the order of insertion; an engine without `get` is folded
-/// over instead.
-pub(crate) fn read_back(
-    engine: &dyn Engine,
-    oracle: &Oracle,
-    rounds: Rounds,
-    progress: impl Fn(u64) + Sync,
-) -> engines::Result<(Clocked, Verified)> {
-    let reader =
-        || Reader { engine, oracle, records: Records::default(), found: Verified::default() };
-    match rounds.run(reader, progress) {
-        Ok((clocked, readers)) => {
-            let mut verified = Verified::default();
-            readers.iter().for_each(|reader| verified.merge(reader.found));
-            Ok((clocked, verified))
+/// Which records, by how many threads.
+pub(crate) struct ReadBack<'a> {
+    pub(crate) engine: &'a dyn Engine,
+    pub(crate) job: &'a dyn Job,
+    /// What was executed of each traffic phase.
+    pub(crate) executed: &'a [(u64, Cut)],
+    pub(crate) threads: u32,
+}
+
+/// Records of one thread in one round.
+const SHARE: u64 = 1_024;
+
+impl ReadBack<'_> {
+    /// Gets every record by its key, in the order of their numbers; an engine without `get` is
+    /// folded over instead.
+    pub(crate) fn run(
+        &self,
+        progress: impl Fn(u64) + Sync,
+    ) -> engines::Result<(Clocked, Verified)> {
+        let mut clocked = Clocked::default();
+        let mut verified = Verified::default();
+        let count = self.job.record_count();
+        let mut start = 0;
+        while start < count {
+            let range = start..count.min(start.saturating_add(RECORDS_A_PASS));
+            let began = Instant::now();
+            let state = FinalState::replay(self.job, self.executed, range.clone());
+            clocked.wall += began.elapsed();
+            let (took, found) = match self.get(&state, range.clone(), &progress) {
+                Err(Error::Unsupported { .. }) => self.fold(&state, range.clone())?,
+                other => other?,
+            };
+            clocked.running += took.running;
+            clocked.wall += took.wall;
+            clocked.items += took.items;
+            verified.merge(found);
+            start = range.end;
         }
-        Err(Error::Unsupported { .. }) => by_fold(engine, oracle, rounds.items),
-        Err(error) => Err(error),
+        Ok((clocked, verified))
+    }
+
+    fn get(
+        &self,
+        state: &FinalState,
+        range: Range<u64>,
+        progress: &(impl Fn(u64) + Sync),
+    ) -> engines::Result<(Clocked, Verified)> {
+        let items = range.end - range.start;
+        let share = fair_share(items, self.threads, 1, SHARE);
+        let rounds = Rounds { items, threads: self.threads, share, limit: None };
+        let reader = || Reader {
+            engine: self.engine,
+            records: self.job.records(),
+            state,
+            first: range.start,
+            expected: Vec::new(),
+            bytes: Vec::new(),
+            found: Verified::default(),
+        };
+        let (clocked, readers) = rounds.run(reader, |done| progress(range.start + done))?;
+        let mut verified = Verified::default();
+        readers.iter().for_each(|reader| verified.merge(reader.found));
+        Ok((clocked, verified))
+    }
+
+    /// Visits all records and looks at those of `range`.
+    fn fold(&self, state: &FinalState, range: Range<u64>) -> engines::Result<(Clocked, Verified)> {
+        let began = Instant::now();
+        let records = self.job.records();
+        let mut seen = Bits::new(range.end - range.start);
+        let (mut verified, mut expected) = (Verified::default(), Vec::new());
+        self.engine.fold(&mut |key, value| {
+            let number = records.record_of(key).filter(|number| range.contains(number));
+            let number = number.filter(|number| state.version(*number).is_some());
+            if let Some(number) = number.filter(|number| seen.set(number - range.start)) {
+                let mut versions =
+                    [state.version(number)].into_iter().chain(state.alternatives(number));
+                let right = versions
+                    .any(|version| is_version(records, number, version, value, &mut expected));
+                verified.note(right, key, value);
+            }
+            ControlFlow::Continue(())
+        })?;
+        for number in range.clone().filter(|&number| state.version(number).is_some()) {
+            let may_be_absent = state.alternatives(number).any(|version| version.is_none());
+            verified.lost += u64::from(!seen.get(number - range.start) && !may_be_absent);
+        }
+        let wall = began.elapsed();
+        Ok((Clocked { running: wall, wall, items: range.end - range.start }, verified))
+    }
+}
+
+/// Whether `value` is what `record` has at `version`.
+fn is_version(
+    records: &dyn Records,
+    record: u64,
+    version: Option<u64>,
+    value: &[u8],
+    buffer: &mut Vec<u8>,
+) -> bool {
+    let Some(version) = version else { return false };
+    buffer.clear();
+    records.write_value(record, version, buffer);
+    buffer == value
+}
+
+impl Verified {
+    fn note(&mut self, right: bool, key: &[u8], value: &[u8]) {
+        *(if right { &mut self.read_back } else { &mut self.wrong }) += 1;
+        self.live_bytes += (key.len() + value.len()) as u64;
     }
 }
 
@@ -50,60 +144,56 @@ pub(crate) fn count_extra(
 
 struct Reader<'a> {
     engine: &'a dyn Engine,
-    oracle: &'a Oracle,
-    records: Records,
+    records: &'a dyn Records,
+    state: &'a FinalState,
+    /// The record that item 0 of the rounds is.
+    first: u64,
+    expected: Vec<Expected>,
+    bytes: Vec<u8>,
     found: Verified,
 }
 
-impl Worker for Reader<'_> {
-    fn prepare(&mut self, range: Range<u64>) -> engines::Result<()> {
-        self.records.fill(self.oracle, range);
-        Ok(())
-    }
-
-    fn work(&mut self) -> engines::Result<()> {
-        for (key, expected) in self.records.iter() {
-            let mut equal = false;
-            if !self.engine.get(key, &mut |value| equal = value == expected)? {
-                self.found.lost += 1;
-            } else if equal {
-                self.found.read_back += 1;
-            } else {
-                self.found.wrong += 1;
-            }
-        }
-        Ok(())
-    }
+/// A record that should be there: its key, and behind it its value, among the bytes.
+struct Expected {
+    record: u64,
+    key: Range<usize>,
+    value_end: usize,
 }
 
-fn by_fold(
-    engine: &dyn Engine,
-    oracle: &Oracle,
-    items: u64,
-) -> engines::Result<(Clocked, Verified)> {
-    let began = std::time::Instant::now();
-    let mut seen = Bits::new(items);
-    let mut verified = Verified { extra: Some(0), ..Verified::default() };
-    let mut expected = Vec::new();
-    engine.fold(&mut |key, value| {
-        let number = oracle.index_of(key).filter(|&number| number < items);
-        match number {
-            Some(number) if seen.set(number) => {
-                expected.clear();
-                oracle.write_value(number, &mut expected);
-                let counter = match value == expected {
-                    true => &mut verified.read_back,
-                    false => &mut verified.wrong,
-                };
-                *counter += 1;
-            }
-            _ => verified.extra = verified.extra.map(|extra| extra + 1),
+impl Worker for Reader<'_> {
+    fn prepare(&mut self, range: Range<u64>, _: u64) -> engines::Result<()> {
+        self.expected.clear();
+        self.bytes.clear();
+        for record in self.first + range.start..self.first + range.end {
+            let Some(version) = self.state.version(record) else { continue };
+            let start = self.bytes.len();
+            self.records.write_key(record, &mut self.bytes);
+            let key = start..self.bytes.len();
+            self.records.write_value(record, version, &mut self.bytes);
+            self.expected.push(Expected { record, key, value_end: self.bytes.len() });
         }
-        ControlFlow::Continue(())
-    })?;
-    verified.lost = items - verified.read_back - verified.wrong;
-    let wall = began.elapsed();
-    Ok((Clocked { running: wall, wall }, verified))
+        Ok(())
+    }
+
+    fn work(&mut self, _: u64) -> engines::Result<()> {
+        let (records, state) = (self.records, self.state);
+        for Expected { record, key, value_end } in &self.expected {
+            let expected = &self.bytes[key.end..*value_end];
+            let key = &self.bytes[key.clone()];
+            let found = &mut self.found;
+            let was_there = self.engine.get(key, &mut |value| {
+                let right = value == expected
+                    || state.alternatives(*record).any(|version| {
+                        is_version(records, *record, version, value, &mut Vec::new())
+                    });
+                found.note(right, key, value);
+            })?;
+            if !was_there && !state.alternatives(*record).any(|version| version.is_none()) {
+                self.found.lost += 1;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// One bit for each record.
@@ -123,5 +213,10 @@ impl Bits {
         let is_new = *word & bit == 0;
         *word |= bit;
         is_new
+    }
+
+    fn get(&self, number: u64) -> bool {
+        let word = usize::try_from(number / 64).ok().and_then(|at| self.0.get(at));
+        word.is_some_and(|word| word & (1 << (number % 64)) != 0)
     }
 }

@@ -1,14 +1,24 @@
 //! The insert workload: N new records under random keys, as the published comparison did.
 
 use std::num::{NonZeroU32, NonZeroU64};
-use std::ops::Range;
 
-use engines::Batch;
+use clap::Args;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::keys::{KEY_BYTES, Key, Keys};
+use super::job::{Job, Phase, Records, Traffic};
+use super::keys::{KEY_BYTES, Keys};
+use super::op::{Kind, Op};
+use super::rng::mix;
 use super::values::{Corpus, Framing, Values};
+use super::{About, Workload, WorkloadArgs};
+use crate::Result;
+use crate::cli::size;
+use crate::report::figures::grouped;
+
+pub(super) const ABOUT: About = About {
+    name: "insert",
+    summary: "new records under random keys, as in the published comparison of Riak's engines",
+};
 
 /// The parameters of the workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,140 +27,132 @@ pub struct Insert {
     pub items: NonZeroU64,
     /// Records a call: 1 is a put each, more are batches.
     pub batch: NonZeroU32,
-    /// Client threads, which share the records.
-    pub threads: NonZeroU32,
     /// What the values are made of.
     pub corpus: Corpus,
     /// What is around them.
     pub framing: Framing,
-    /// What keys and values are derived from.
-    pub seed: u64,
 }
 
-impl Insert {
-    /// The bytes of all keys and values together.
-    pub fn data_bytes(&self) -> u64 {
-        let record = KEY_BYTES + self.framing.value_bytes();
-        self.items.get().saturating_mul(record as u64)
+/// The flags of the workload.
+#[derive(Debug, Clone, Args)]
+pub struct InsertArgs {
+    /// Records to insert [default: 20,000; the bench insert_500k: 500,000]
+    #[arg(long, value_name = "N", value_parser = size::count)]
+    pub items: Option<NonZeroU64>,
+
+    /// What values are made of: varied (another bacon text each), fixed (one text for all, as
+    /// published) or random (incompressible)
+    #[arg(long, value_name = "CORPUS", default_value_t)]
+    pub corpus: Corpus,
+
+    /// What is around the text: json ({"text_s": TEXT}, as published) or text (nothing)
+    #[arg(long, value_name = "FRAMING", default_value_t)]
+    pub framing: Framing,
+
+    /// Records a call: 1 is one put each, more are batches
+    #[arg(long, value_name = "B", default_value = "1", value_parser = size::batch)]
+    pub batch: NonZeroU32,
+}
+
+/// The records of `enginelab compare insert` unless others are asked for.
+const DEFAULT_ITEMS: NonZeroU64 = NonZeroU64::new(20_000).unwrap();
+
+impl WorkloadArgs for InsertArgs {
+    fn workload(&self) -> Result<Workload> {
+        Ok(Workload::Insert(Insert {
+            items: self.items.unwrap_or(DEFAULT_ITEMS),
+            batch: self.batch,
+            corpus: self.corpus,
+            framing: self.framing,
+        }))
     }
 }
 
-/// Every record of the workload by number: what is inserted, and what must be read back.
-pub struct Oracle {
+impl Insert {
+    /// The bytes of a key with its value.
+    fn record_bytes(&self) -> u64 {
+        (KEY_BYTES + self.framing.value_bytes()) as u64
+    }
+
+    pub(super) fn data_bytes(&self) -> u64 {
+        self.items.get().saturating_mul(self.record_bytes())
+    }
+
+    pub(super) fn title(&self) -> String {
+        format!("Insert of {} records", grouped(self.items.get()))
+    }
+
+    pub(super) fn parameters(&self) -> Vec<(&'static str, String)> {
+        let bytes = grouped(self.framing.value_bytes() as u64);
+        let value = format!("{bytes} bytes, corpus {}, framing {}", self.corpus, self.framing);
+        vec![
+            ("items", grouped(self.items.get())),
+            ("value", value),
+            ("key", "32 hexadecimal digits, random".to_owned()),
+            ("batch", self.batch.to_string()),
+        ]
+    }
+}
+
+/// The workload, ready to run.
+pub struct InsertJob {
+    insert: Insert,
+    records: InsertRecords,
+}
+
+/// The records of a seed: also for benches that need the same.
+pub struct InsertRecords {
     keys: Keys,
     values: Values,
 }
 
-impl Oracle {
-    /// The records of `insert`.
-    pub fn new(insert: &Insert) -> Self {
-        Self {
-            keys: Keys::new(insert.seed),
-            values: Values::new(insert.corpus, insert.framing, insert.seed),
-        }
+impl InsertJob {
+    /// The workload under `seed`.
+    pub fn new(insert: &Insert, seed: u64) -> Self {
+        let records = InsertRecords::new(insert.corpus, insert.framing, seed);
+        Self { insert: insert.clone(), records }
+    }
+}
+
+impl Job for InsertJob {
+    fn records(&self) -> &dyn Records {
+        &self.records
     }
 
-    /// The number of the record that has this key.
-    pub fn index_of(&self, key: &[u8]) -> Option<u64> {
+    fn record_count(&self) -> u64 {
+        self.insert.items.get()
+    }
+
+    fn phases(&self) -> Vec<Phase<'_>> {
+        let mut load = Traffic::new(self.insert.items.get(), self.insert.record_bytes(), || {
+            |step: u64, out: &mut Vec<Op>| out.push(Op::put(Kind::Insert, step, 0))
+        });
+        load.batch = self.insert.batch.get();
+        load.paced = true;
+        vec![Phase::traffic("load", load), Phase::quiesce("quiesce"), Phase::compact("compact")]
+    }
+}
+
+impl InsertRecords {
+    /// The records of `seed`.
+    pub fn new(corpus: Corpus, framing: Framing, seed: u64) -> Self {
+        Self { keys: Keys::new(seed), values: Values::new(corpus, framing, seed) }
+    }
+}
+
+impl Records for InsertRecords {
+    fn write_key(&self, record: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.keys.key(record));
+    }
+
+    /// Version 0 is the value of the record's own number; later ones are those of other numbers.
+    fn write_value(&self, record: u64, version: u64, out: &mut Vec<u8>) {
+        let number = if version == 0 { record } else { mix(record).wrapping_add(mix(version)) };
+        self.values.write(number, out);
+    }
+
+    fn record_of(&self, key: &[u8]) -> Option<u64> {
         self.keys.index_of(key)
-    }
-
-    /// Appends the value of record `index`.
-    pub fn write_value(&self, index: u64, out: &mut Vec<u8>) {
-        self.values.write(index, out);
-    }
-}
-
-/// A run of records, generated ahead so that making them costs the engine nothing.
-#[derive(Default)]
-pub struct Records {
-    keys: Vec<Key>,
-    values: Vec<u8>,
-    /// Where each value ends.
-    ends: Vec<usize>,
-}
-
-impl Records {
-    /// Replaces the records by those of `range`.
-    pub fn fill(&mut self, oracle: &Oracle, range: Range<u64>) {
-        self.keys.clear();
-        self.values.clear();
-        self.ends.clear();
-        for index in range {
-            self.keys.push(oracle.keys.key(index));
-            oracle.values.write(index, &mut self.values);
-            self.ends.push(self.values.len());
-        }
-    }
-
-    /// The keys and values, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut start = 0;
-        self.keys.iter().zip(&self.ends).map(move |(key, &end)| {
-            let value = &self.values[start..end];
-            start = end;
-            (key.as_slice(), value)
-        })
-    }
-
-    /// The records as batches of `size`, the last one smaller where they do not divide.
-    ///
-    /// # Errors
-    /// As [`Batch::put`].
-    pub fn batches(&self, size: NonZeroU32) -> engines::Result<Vec<Batch>> {
-        let mut batches = Vec::with_capacity(self.keys.len() / size.get() as usize + 1);
-        let mut batch = Batch::new();
-        for (key, value) in self.iter() {
-            batch.put(key, value)?;
-            if batch.count() == size.get() {
-                batches.push(std::mem::take(&mut batch));
-            }
-        }
-        if !batch.is_empty() {
-            batches.push(batch);
-        }
-        Ok(batches)
-    }
-
-    /// The hash of putting these records, in any order and by any number of threads.
-    pub fn hash(&self) -> OperationsHash {
-        let mut hash = OperationsHash::default();
-        for (key, value) in self.iter() {
-            hash.add_put(key, value);
-        }
-        hash
-    }
-}
-
-/// The hash of an operation stream: equal for two engines if, and in practice only if, both were
-/// given the same operations. It sums over the operations, so that threads need no common order.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OperationsHash {
-    sum: u64,
-    count: u64,
-}
-
-impl OperationsHash {
-    /// Adds one put.
-    pub fn add_put(&mut self, key: &[u8], value: &[u8]) {
-        self.sum = self.sum.wrapping_add(xxh3_64_with_seed(value, xxh3_64(key)));
-        self.count += 1;
-    }
-
-    /// Adds the operations of another part of the stream.
-    pub fn merge(&mut self, other: Self) {
-        self.sum = self.sum.wrapping_add(other.sum);
-        self.count += other.count;
-    }
-
-    /// The operations added so far.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// As results have it.
-    pub fn digest(&self) -> String {
-        format!("xxh3-sum:{:016x}", self.sum)
     }
 }
 
@@ -158,71 +160,21 @@ impl OperationsHash {
 mod tests {
     use super::*;
 
-    fn insert(corpus: Corpus) -> Insert {
-        Insert {
-            items: NonZeroU64::new(100).unwrap(),
-            batch: NonZeroU32::MIN,
-            threads: NonZeroU32::MIN,
-            corpus,
-            framing: Framing::Json,
-            seed: 42,
+    #[test]
+    fn a_key_tells_its_record_and_every_version_has_a_value_of_its_own() {
+        let records = InsertRecords::new(Corpus::Varied, Framing::Json, 42);
+        let (mut key, mut values) = (Vec::new(), Vec::new());
+        records.write_key(5, &mut key);
+        assert_eq!(records.record_of(&key), Some(5));
+        for version in 0..3 {
+            let mut value = Vec::new();
+            records.write_value(5, version, &mut value);
+            assert_eq!(value.len(), Framing::Json.value_bytes());
+            assert!(!values.contains(&value), "version {version}");
+            values.push(value);
         }
-    }
-
-    fn records(oracle: &Oracle, range: Range<u64>) -> Records {
-        let mut records = Records::default();
-        records.fill(oracle, range);
-        records
-    }
-
-    #[test]
-    fn records_are_the_same_however_they_are_cut() {
-        let oracle = Oracle::new(&insert(Corpus::Varied));
-        let whole = records(&oracle, 0..100);
-        let mut parts = records(&oracle, 0..37);
-        let mut all: Vec<_> = parts.iter().map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
-        let mut hash = records(&oracle, 37..100).hash();
-        hash.merge(parts.hash());
-        parts.fill(&oracle, 37..100);
-        all.extend(parts.iter().map(|(k, v)| (k.to_vec(), v.to_vec())));
-        let expected: Vec<_> = whole.iter().map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
-        assert_eq!(all, expected);
-        assert_eq!(hash, whole.hash());
-        assert_eq!(hash.count(), 100);
-    }
-
-    #[test]
-    fn the_hash_tells_streams_apart() {
-        let oracle = Oracle::new(&insert(Corpus::Fixed));
-        let hash = records(&oracle, 0..10).hash();
-        assert_ne!(hash, records(&oracle, 0..9).hash());
-        assert_ne!(hash, records(&oracle, 1..11).hash());
-        // The values of two keys exchanged.
-        let (mut straight, mut crossed) = (OperationsHash::default(), OperationsHash::default());
-        straight.add_put(b"a", b"1");
-        straight.add_put(b"b", b"2");
-        crossed.add_put(b"a", b"2");
-        crossed.add_put(b"b", b"1");
-        assert_ne!(straight, crossed);
-    }
-
-    #[test]
-    fn batches_hold_every_record_once_in_order() {
-        let oracle = Oracle::new(&insert(Corpus::Varied));
-        let records = records(&oracle, 0..10);
-        let batches = records.batches(NonZeroU32::new(4).unwrap()).unwrap();
-        assert_eq!(batches.iter().map(Batch::count).collect::<Vec<_>>(), [4, 4, 2]);
-        let keys: Vec<_> = batches.iter().flat_map(Batch::iter).map(|o| o.key()).collect();
-        assert_eq!(keys, records.iter().map(|(key, _)| key).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn the_oracle_finds_a_record_by_its_key() {
-        let oracle = Oracle::new(&insert(Corpus::Varied));
-        let records = records(&oracle, 5..6);
-        let (key, value) = records.iter().next().unwrap();
-        let mut again = Vec::new();
-        oracle.write_value(oracle.index_of(key).unwrap(), &mut again);
-        assert_eq!(again, value);
+        let mut as_ever = Vec::new();
+        Values::new(Corpus::Varied, Framing::Json, 42).write(5, &mut as_ever);
+        assert_eq!(values[0], as_ever);
     }
 }

@@ -97,18 +97,19 @@ fn the_json_has_the_documented_fields() {
     let directory = TempDir::new().unwrap();
     let command = insert(directory.path(), &["--engines", "raw-append"]);
     let value = serde_json::to_value(json_of(command)).unwrap();
-    assert_eq!(value["schema"], "enginelab.compare/1");
+    assert_eq!(value["schema"], "enginelab.compare/2");
     for field in ["date", "cpu", "cores", "memory_bytes", "os", "kernel", "file_system", "rustc"] {
         assert!(value["machine"].get(field).is_some(), "machine.{field}");
     }
     let workload = serde_json::json!({
         "name": "insert", "items": 50, "batch": 1, "threads": 1, "corpus": "varied",
         "framing": "json", "seed": 42, "durability": "process", "memory_bytes": 268_435_456,
-        "compression": "snappy", "repeats": 1,
+        "compression": "snappy", "repeats": 1, "rate": null, "cold": false,
+        "memory_cap_bytes": null, "time_limit_seconds": null,
     });
     assert_eq!(value["workload"], workload);
     let run = &value["runs"][0];
-    for field in ["engine", "version", "settings", "repeat", "phases", "disk", "verified"] {
+    for field in ["engine", "version", "settings", "repeat", "phases", "disk_before", "verified"] {
         assert!(!run[field].is_null(), "runs[].{field}");
     }
     assert!(run.get("error").unwrap().is_null());
@@ -116,13 +117,15 @@ fn the_json_has_the_documented_fields() {
     let expected = ["open", "load", "quiesce", "compact", "close", "reopen", "verify", "count"];
     assert_eq!(phases, expected);
     assert!(run["phases"][1]["seconds"].as_f64().unwrap() > 0.0);
-    for moment in ["before", "load", "quiesce", "compact", "reopen"] {
-        for size in ["apparent_bytes", "allocated_bytes"] {
-            assert!(run["disk"][moment][size].is_u64(), "runs[].disk.{moment}.{size}");
+    for size in ["apparent_bytes", "allocated_bytes"] {
+        assert!(run["disk_before"][size].is_u64(), "runs[].disk_before.{size}");
+        for phase in run["phases"].as_array().unwrap() {
+            assert!(phase["disk"][size].is_u64(), "runs[].phases[].disk.{size}");
         }
     }
-    let grown = run["disk"]["reopen"]["apparent_bytes"].as_u64().unwrap()
-        - run["disk"]["before"]["apparent_bytes"].as_u64().unwrap();
+    let reopened = &run["phases"][5]["disk"];
+    let grown = reopened["apparent_bytes"].as_u64().unwrap()
+        - run["disk_before"]["apparent_bytes"].as_u64().unwrap();
     // 14 bytes of framing, 32 of key and 2,656 of value.
     assert_eq!(grown, 50 * (14 + 32 + 2_656));
 }
@@ -196,14 +199,20 @@ fn what_cannot_be_is_refused_in_one_line() {
     let missing = directory.path().join("missing");
     let under_missing = missing.join("out.json");
     let (missing, under_missing) = (missing.to_str().unwrap(), under_missing.to_str().unwrap());
-    let cases: [(&[&str], &[&str]); 16] = [
+    let cases: [(&[&str], &[&str]); 22] = [
         (&["--engines", "memory,bitcsak"], &["\"bitcsak\"", "raw-append"]),
         (&["--engines", "memory,memory"], &["memory is named twice"]),
         (&["--items", "0"], &["--items", "at least 1"]),
         (&["--items", "many"], &["--items", "many"]),
         (&["--batch", "0"], &["--batch"]),
         (&["--threads", "0"], &["--threads"]),
-        (&["--repeats", "0"], &["--repeats"]),
+        (&["--repeats", "0"], &["--repeats", "there must be at least 1"]),
+        (&["--items", "1,2,3"], &["--items", "1,2,3", "500,000"]),
+        (&["--engines", "memory,,null"], &["--engines", "a name is missing"]),
+        (&["--rate", "0"], &["--rate", "operations a second"]),
+        (&["--time-limit", "-1"], &["--time-limit", "seconds"]),
+        (&["--resume", missing], &["cannot read", missing]),
+        (&["--resume", file], &[file, "EOF"]),
         (&["--memory", "1Q"], &["--memory", "256M"]),
         (&["--durability", "fsync"], &["fsync", "buffered, process, power"]),
         (&["--corpus", "lorem"], &["lorem", "fixed, varied, random"]),
@@ -257,6 +266,7 @@ fn engines_are_listed_for_people_and_programs() {
     let assert = enginelab(&["engines"]).assert().success();
     let printed = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
     assert!(printed.contains("raw-append 0.1.0 (reference): "), "{printed}");
+    assert!(printed.lines().all(|line| line.chars().count() <= 100), "{printed}");
     let assert = enginelab(&["engines", "--json"]).assert().success();
     let list: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
     let names: Vec<&str> =
@@ -344,4 +354,143 @@ fn a_report_that_cannot_be_printed_is_told() {
         drop(child.stdout.take());
         assert!(child.wait().unwrap().success());
     }
+}
+
+#[test]
+fn names_of_engines_may_stand_apart() {
+    let directory = TempDir::new().unwrap();
+    let comparison = json_of(insert(directory.path(), &["--engines", "memory, raw-append"]));
+    let mut engines = comparison.engines();
+    engines.sort_unstable();
+    assert_eq!(engines, ["memory", "raw-append"]);
+}
+
+#[test]
+fn one_file_is_not_written_twice() {
+    let directory = TempDir::new().unwrap();
+    let (plain, around) = (directory.path().join("x"), directory.path().join("../x"));
+    let around = directory.path().join(".").join(around.file_name().unwrap());
+    let mut command = insert(directory.path(), &["--engines", "memory"]);
+    command.arg("--out").arg(&plain).arg("--markdown").arg(&around);
+    let said = refused(command);
+    assert!(said.contains("--out and --markdown both name"), "{said}");
+    assert!(is_empty(directory.path()));
+}
+
+/// Takes runs out of a result, as if the comparison had been stopped before them.
+#[test]
+fn an_interrupted_comparison_is_finished_with_the_runs_that_are_missing() {
+    let directory = TempDir::new().unwrap();
+    let (data, out) = (directory.path().join("data"), directory.path().join("r.json"));
+    fs::create_dir(&data).unwrap();
+    let engines = ["--engines", "memory,raw-append", "--repeats", "3"];
+    insert(&data, &engines).arg("--out").arg(&out).assert().success();
+    let whole = json::read(&out).unwrap();
+    let mut cut = whole.clone();
+    cut.runs.truncate(4);
+    cut.interrupted = true;
+    json::replace_file(&out, &json::render(&cut).unwrap()).unwrap();
+
+    insert(&data, &engines).arg("--resume").arg(&out).assert().success();
+    let finished = json::read(&out).unwrap();
+    assert_eq!(finished.runs[..4], cut.runs[..], "what was there stays as it was");
+    assert!(!finished.interrupted);
+    let order = |comparison: &Comparison| -> Vec<_> {
+        comparison.runs.iter().map(|run| (run.engine.clone(), run.repeat)).collect()
+    };
+    assert_eq!(order(&finished), order(&whole));
+
+    let text = fs::read(&out).unwrap();
+    for (other, expected) in [
+        (["--engines", "memory,null", "--repeats", "3"], "--engines was memory,raw-append there"),
+        (
+            ["--engines", "memory,raw-append", "--repeats", "4"],
+            "repeats was 3 there, and is 4 here",
+        ),
+    ] {
+        let mut command = insert(&data, &other);
+        command.arg("--resume").arg(&out);
+        let said = refused(command);
+        assert!(said.contains("cannot resume") && said.contains(expected), "{said}");
+        assert_eq!(fs::read(&out).unwrap(), text);
+    }
+}
+
+#[test]
+fn every_phase_tells_what_it_took() {
+    let directory = TempDir::new().unwrap();
+    let comparison = json_of(insert(directory.path(), &["--engines", "raw-append,memory"]));
+    for run in &comparison.runs {
+        let load = run.phase("load").unwrap();
+        let traffic = load.traffic.as_ref().unwrap();
+        let (kind, figures) = traffic.kinds.iter().next().unwrap();
+        assert_eq!(serde_json::to_value(kind).unwrap(), "insert");
+        assert_eq!((figures.calls, figures.operations, figures.not_found), (50, 50, 0));
+        assert_eq!(figures.written_bytes, 50 * (32 + 2_656));
+        let latency = &figures.latency;
+        let percentiles =
+            [latency.min_ns, latency.p50_ns, latency.p90_ns, latency.p99_ns, latency.max_ns];
+        assert!(percentiles.is_sorted() && percentiles[0] > 0, "{latency:?}");
+        assert!((latency.mean_ns * 50.0 / 1e9 - latency.total_seconds).abs() < 1e-9);
+        assert!(latency.total_seconds <= load.seconds * 1.001, "{latency:?} {}", load.seconds);
+        assert_eq!(traffic.timeline.iter().sum::<u64>(), 50);
+        assert!(traffic.own_ns.unwrap() > 0.0 && !traffic.time_limited);
+        let verified = run.verified.unwrap();
+        assert_eq!(verified.live_bytes, 50 * (32 + 2_656));
+        #[cfg(target_os = "linux")]
+        {
+            assert!(load.usage.device_read_bytes.is_some());
+            assert!(load.seen.peak_own_bytes.unwrap() > 1 << 20);
+            let written = load.usage.call_written_bytes.unwrap();
+            let expected = if run.engine == "raw-append" { 50 * (32 + 2_656) } else { 0 };
+            assert!(written >= expected, "{}: {written}", run.engine);
+        }
+    }
+    let raw = comparison.runs_of("raw-append").next().unwrap();
+    let space = raw.space_amplification().unwrap();
+    assert!((space - 135_100.0 / 134_400.0).abs() < 1e-9, "{space}");
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate() {
+    let directory = TempDir::new().unwrap();
+    let arguments = ["--engines", "memory", "--rate", "500", "--threads", "2"];
+    let comparison = json_of(insert(directory.path(), &arguments));
+    let load = comparison.runs[0].phase("load").unwrap();
+    // The last of 50 operations is due after 49 five-hundredths of a second.
+    assert!(load.seconds >= 0.098, "{}", load.seconds);
+    assert_eq!(load.traffic.as_ref().unwrap().rate, Some(500.0));
+    assert_eq!(comparison.runs[0].verified.unwrap().read_back, 50);
+}
+
+#[test]
+fn workloads_are_listed_a_line_each() {
+    let assert = enginelab(&["workloads"]).assert().success();
+    let printed = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
+    assert!(printed.starts_with("insert"), "{printed}");
+    assert!(printed.lines().all(|line| line.chars().count() <= 100), "{printed}");
+    let assert = enginelab(&["workloads", "--json"]).assert().success();
+    let list: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), printed.lines().count());
+}
+
+/// What cannot be had is refused with the reason, and what can be is.
+#[test]
+fn a_cap_on_memory_holds_or_is_refused() {
+    let directory = TempDir::new().unwrap();
+    let capped = ["compare", "insert", "--engines", "memory", "--items", "30000", "--dir"];
+    let output = enginelab(&capped)
+        .arg(directory.path())
+        .args(["--memory-cap", "48M", "--json"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    match output.status.code() {
+        Some(2) => assert!(said.contains("--memory-cap cannot be had here: "), "{said}"),
+        // 80 MB of values do not fit into 48 MiB.
+        Some(1) => assert!(said.contains("for lack of memory under --memory-cap"), "{said}"),
+        other => panic!("{other:?}: {said}"),
+    }
+    let roomy = insert(directory.path(), &["--engines", "memory", "--memory-cap", "4G"]).output();
+    assert!([Some(0), Some(2)].contains(&roomy.unwrap().status.code()));
 }

@@ -10,7 +10,7 @@ use engines::registry;
 use engines::{
     Batch, Capabilities, Description, Direction, Engine, Error, KeyRange, Result, Stats,
 };
-use harness::results::{Comparison, Parameters, Run, Settings};
+use harness::results::{Client, Comparison, Conditions, Parameters, Run, Settings};
 use harness::run::child::serve;
 use harness::run::event::Event;
 use harness::run::parent::ChildCommand;
@@ -73,6 +73,9 @@ impl Engine for Culprit {
             "panics" => panic!("made-up panic"),
             "aborts" => std::process::abort(),
             "leaves" => std::process::exit(0),
+            "hangs" => loop {
+                std::thread::park();
+            },
             "prints" => {
                 print!("half a line of an engine's own");
                 println!("{{\"event\": \"no such event\"}}");
@@ -171,17 +174,25 @@ impl Observer for Saver {
 
 /// Compares the culprit with `memory`, whose run must be sound and saved; returns the culprit's.
 fn misbehaving(how: &str) -> (Run, Comparison) {
+    misbehaving_for(how, None)
+}
+
+fn misbehaving_for(how: &str, limit: Option<f64>) -> (Run, Comparison) {
     let settings = Settings::default();
     let names = [CULPRIT.to_owned(), "memory".to_owned()];
     let insert = Insert {
         items: ITEMS.try_into().unwrap(),
         batch: 1.try_into().unwrap(),
-        threads: 1.try_into().unwrap(),
         corpus: Corpus::Varied,
         framing: Framing::Json,
-        seed: 42,
     };
-    let workload = Workload::Insert(insert);
+    let parameters = Parameters {
+        workload: Workload::Insert(insert),
+        client: Client { threads: 1.try_into().unwrap(), seed: 42, rate: None },
+        settings,
+        conditions: Conditions { time_limit_seconds: limit, ..Conditions::default() },
+        repeats: 1,
+    };
     let directory = tempfile::tempdir().unwrap();
     let arguments = ["--exact", "failing_engines::serve_as_a_child", "--nocapture"];
     let site = Site {
@@ -195,13 +206,9 @@ fn misbehaving(how: &str) -> (Run, Comparison) {
         interrupt: &AtomicBool::new(false),
     };
     let mut saver = Saver::default();
-    let comparison = compare(
-        Selection::named(&names, &settings).unwrap(),
-        Parameters { workload, settings, repeats: 1 },
-        &site,
-        &mut saver,
-    )
-    .unwrap();
+    let comparison =
+        compare(Selection::named(&names, &settings).unwrap(), parameters, None, &site, &mut saver)
+            .unwrap();
     assert_eq!(saver.saved_runs, [1, 2], "saved after each run");
     assert_eq!(comparison.runs_of("memory").next().unwrap().problem(), None);
     assert!(std::fs::read_dir(directory.path()).unwrap().next().is_none(), "data left behind");
@@ -255,9 +262,17 @@ fn a_crash_is_a_row_that_says_where_and_how() {
         assert!(error.contains(expected), "{how}: {error}");
         assert_eq!(run.verified, None);
         assert!(run.phase("open").is_some() && run.phase("load").is_none(), "{how}: {run:?}");
-        assert!(run.disk.before.is_some() && run.disk.load.is_none(), "{how}");
+        assert!(run.disk_before.is_some() && run.disk_after("load").is_none(), "{how}");
         assert_eq!(comparison.problems().len(), 1, "{how}");
     }
+}
+
+#[test]
+fn an_engine_that_hangs_is_ended_and_the_others_go_on() {
+    let (run, comparison) = misbehaving_for("hangs", Some(3.0));
+    assert_eq!(run.error.as_deref(), Some("load: ended after 3s, as --time-limit says"));
+    assert!(run.phase("open").is_some() && run.phase("load").is_none(), "{run:?}");
+    assert_eq!(comparison.problems().len(), 1);
 }
 
 #[test]

@@ -7,7 +7,8 @@ use harness::measure::disk::DiskUsage;
 use harness::measure::machine::Machine;
 use harness::report::{json, markdown, terminal};
 use harness::results::{
-    Comparison, Disk, Operations, Parameters, Phase, Run, SCHEMA, Settings, Skipped, Verified,
+    Client, Comparison, Conditions, Operations, Parameters, Phase, Run, SCHEMA, Settings, Skipped,
+    Verified,
 };
 use harness::workload::Workload;
 use harness::workload::insert::Insert;
@@ -16,13 +17,28 @@ use harness::workload::values::{Corpus, Framing};
 const ITEMS: u64 = 500_000;
 
 fn run(engine: &str, kind: &str, repeat: u32, load: f64, bytes: u64) -> Run {
-    let usage = |apparent_bytes| {
-        Some(DiskUsage { apparent_bytes, allocated_bytes: apparent_bytes.next_multiple_of(4_096) })
+    let usage = |apparent_bytes: u64| DiskUsage {
+        apparent_bytes,
+        allocated_bytes: apparent_bytes.next_multiple_of(4_096),
     };
-    let phases = [("open", 0.01), ("load", load), ("quiesce", load), ("compact", load / 2.0)]
-        .into_iter()
-        .chain([("close", 0.1), ("reopen", 0.2), ("verify", load / 3.0), ("count", 1.0)])
-        .map(|(name, seconds)| Phase { name: name.into(), seconds, wall_seconds: seconds * 1.1 });
+    let (grown, compacted) = (usage(4_096 + bytes * 2), usage(4_096 + bytes));
+    let phases = [
+        ("open", 0.01, usage(4_096)),
+        ("load", load, grown),
+        ("quiesce", load, grown),
+        ("compact", load / 2.0, compacted),
+        ("close", 0.1, compacted),
+        ("reopen", 0.2, compacted),
+        ("verify", load / 3.0, compacted),
+        ("count", 1.0, compacted),
+    ];
+    let phases = phases.map(|(name, seconds, disk)| Phase {
+        name: name.into(),
+        seconds,
+        wall_seconds: seconds * 1.1,
+        disk,
+        ..Phase::default()
+    });
     Run {
         engine: engine.into(),
         kind: kind.into(),
@@ -31,16 +47,10 @@ fn run(engine: &str, kind: &str, repeat: u32, load: f64, bytes: u64) -> Run {
         settings: BTreeMap::from([("write buffer".into(), "64 MiB".into())]),
         repeat,
         operations: Some(Operations { count: ITEMS, hash: "xxh3-sum:0123456789abcdef".into() }),
-        phases: phases.collect(),
-        disk: Disk {
-            before: usage(4_096),
-            load: usage(4_096 + bytes * 2),
-            quiesce: usage(4_096 + bytes * 2),
-            compact: usage(4_096 + bytes),
-            reopen: usage(4_096 + bytes),
-        },
-        verified: Some(Verified { read_back: ITEMS, lost: 0, wrong: 0, extra: Some(0) }),
-        error: None,
+        disk_before: Some(usage(4_096)),
+        phases: phases.into(),
+        verified: Some(Verified { read_back: ITEMS, extra: Some(0), ..Verified::default() }),
+        ..Run::default()
     }
 }
 
@@ -48,10 +58,8 @@ fn comparison() -> Comparison {
     let insert = Insert {
         items: ITEMS.try_into().unwrap(),
         batch: 1.try_into().unwrap(),
-        threads: 1.try_into().unwrap(),
         corpus: Corpus::Fixed,
         framing: Framing::Json,
-        seed: u64::MAX,
     };
     let mut runs = Vec::new();
     for repeat in 1..=3 {
@@ -67,7 +75,8 @@ fn comparison() -> Comparison {
         runs.push(run("raw-append", "reference", repeat, 900.0, 4_886_613_449));
         runs.push(run("sqlite", "peer", repeat, 100.0, 1_000));
     }
-    let lost = Verified { read_back: ITEMS - 3, lost: 2, wrong: 1, extra: Some(0) };
+    let lost =
+        Verified { read_back: ITEMS - 3, lost: 2, wrong: 1, extra: Some(0), ..Verified::default() };
     runs.last_mut().unwrap().verified = Some(lost);
     let reason =
         "rocksdb is not available: its library is not here; apt-get install librocksdb-dev";
@@ -80,9 +89,12 @@ fn comparison() -> Comparison {
         },
         workload: Parameters {
             workload: Workload::Insert(insert),
+            client: Client { threads: 1.try_into().unwrap(), seed: u64::MAX, rate: None },
             settings: Settings::default(),
+            conditions: Conditions::default(),
             repeats: 3,
         },
+        engines: ["bitcask", "lsm", "raw-append", "sqlite"].map(str::to_owned).into(),
         runs,
         skipped: vec![Skipped { engine: "rocksdb".into(), reason: reason.into() }],
         interrupted: true,
@@ -107,7 +119,7 @@ fn fields_of_later_versions_are_passed_over_and_other_schemas_refused() {
     fs::write(&path, later).unwrap();
     assert!(json::read(&path).unwrap() == comparison());
     for (wrong, expected) in [
-        (text.replace(SCHEMA, "enginelab.compare/2"), "\"enginelab.compare/2\""),
+        (text.replace(SCHEMA, "enginelab.compare/1"), "\"enginelab.compare/1\""),
         ("{}".into(), "no field \"schema\""),
         ("{".into(), "EOF"),
         (text.replace("\"process\"", "\"fsync\""), "fsync"),

@@ -1,8 +1,8 @@
-//! `enginelab compare insert`, which the main bench is too.
+//! `enginelab compare WORKLOAD`: what all workloads have in common. The main bench is one too.
 
 use std::fs;
 use std::io::IsTerminal;
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,61 +13,72 @@ use super::progress::Progress;
 use super::{Ending, size};
 use crate::measure::filesystem;
 use crate::report::{json, markdown, terminal};
-use crate::results::{Comparison, Parameters, Settings};
+use crate::results::{Client, Comparison, Conditions, Parameters, Settings};
 use crate::run::parent::ChildCommand;
 use crate::run::plan::Selection;
 use crate::run::{self, Site};
-use crate::workload::Workload;
-use crate::workload::insert::Insert;
-use crate::workload::values::{Corpus, Framing};
+use crate::workload::{Workload, WorkloadArgs};
 use crate::{Error, Result};
 
-/// What can be chosen for an insert comparison.
+/// The flags of a comparison: those of the workload and those of all.
 #[derive(Debug, Clone, Args)]
-pub struct InsertArgs {
-    /// Records to insert [default: 20,000; the bench insert_500k: 500,000]
-    #[arg(long, value_name = "N", value_parser = size::count)]
-    pub items: Option<NonZeroU64>,
+pub struct CompareArgs<W: WorkloadArgs> {
+    /// What the workload does.
+    #[command(flatten)]
+    pub workload: W,
 
+    /// Everything else.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// What can be chosen for every workload.
+#[derive(Debug, Clone, Args)]
+pub struct CommonArgs {
     /// Engines to compare, separated by commas [default: every own engine and peer that is here]
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', value_parser = size::name)]
     pub engines: Vec<String>,
 
-    /// What values are made of: varied (another bacon text each), fixed (one text for all, as
-    /// published) or random (incompressible)
-    #[arg(long, value_name = "CORPUS", default_value_t)]
-    pub corpus: Corpus,
+    /// Client threads, which share the operations [default: 1, or what the workload says]
+    #[arg(long, value_name = "T", value_parser = size::threads)]
+    pub threads: Option<NonZeroU32>,
 
-    /// What is around the text: json ({"text_s": TEXT}, as published) or text (nothing)
-    #[arg(long, value_name = "FRAMING", default_value_t)]
-    pub framing: Framing,
+    /// Operations a second, of all threads together: an open loop, in which each operation has its
+    /// time beforehand and its latency counts from there [default: as fast as the engine can]
+    #[arg(long, value_name = "N", value_parser = size::rate, allow_negative_numbers = true)]
+    pub rate: Option<f64>,
 
     /// What an acknowledged write survives: buffered (nothing until sync), process (the death of
     /// the process) or power (power loss)
     #[arg(long, value_name = "LEVEL", default_value_t)]
     pub durability: Durability,
 
-    /// The memory for write buffers and caches of each engine, such as 64M or 1G
+    /// The memory for write buffers and caches of each engine, in bytes or such as 64M or 1G
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size::memory_size)]
     pub memory: u64,
+
+    /// A cap on all memory of each run's process, page cache included, in bytes or such as 1G
+    /// [default: none; needs control groups]
+    #[arg(long, value_name = "SIZE", value_parser = size::memory_size)]
+    pub memory_cap: Option<u64>,
 
     /// How blocks are compressed, by engines that compress: none, snappy, zstd or zstd:LEVEL
     #[arg(long, value_name = "KIND", default_value_t)]
     pub compression: Compression,
 
+    /// Drop the page cache before each run [default: no; needs root]
+    #[arg(long)]
+    pub cold: bool,
+
     /// How often each engine runs, in an order drawn from the seed
-    #[arg(long, value_name = "R", default_value = "1")]
+    #[arg(long, value_name = "R", default_value = "1", value_parser = size::repeats)]
     pub repeats: NonZeroU32,
 
-    /// Records a call: 1 is one put each, more are batches
-    #[arg(long, value_name = "B", default_value = "1", value_parser = size::batch)]
-    pub batch: NonZeroU32,
+    /// End a run after so many seconds; it counts as failed [default: no limit]
+    #[arg(long, value_name = "SECONDS", value_parser = size::seconds, allow_negative_numbers = true)]
+    pub time_limit: Option<f64>,
 
-    /// Client threads, which share the records
-    #[arg(long, value_name = "T", default_value = "1", value_parser = size::threads)]
-    pub threads: NonZeroU32,
-
-    /// What keys, values and the order of the runs are derived from
+    /// What keys, values, operations and the order of the runs are derived from
     #[arg(long, value_name = "S", default_value = "42")]
     pub seed: u64,
 
@@ -88,6 +99,11 @@ pub struct InsertArgs {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
+    /// Go on with an interrupted comparison: the same command, and the file that its --out wrote;
+    /// the result is written there [default: begin anew]
+    #[arg(long, value_name = "FILE")]
+    pub resume: Option<PathBuf>,
+
     /// Write the report as Markdown to this file
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
@@ -97,43 +113,36 @@ pub struct InsertArgs {
     pub json: bool,
 }
 
-impl InsertArgs {
+impl<W: WorkloadArgs> CompareArgs<W> {
     /// What an empty command line gives.
     pub fn parse_nothing() -> Self {
         #[derive(clap::Parser)]
-        struct Nothing {
+        struct Nothing<W: WorkloadArgs> {
             #[command(flatten)]
-            insert: InsertArgs,
+            args: CompareArgs<W>,
         }
-        let Nothing { insert } = clap::Parser::parse_from(["enginelab"]);
-        insert
+        let Nothing { args } = clap::Parser::parse_from(["enginelab"]);
+        args
     }
 }
 
-/// What a program chooses where its user does not.
-#[derive(Debug, Clone)]
-pub struct Defaults {
-    /// Records to insert.
-    pub items: NonZeroU64,
-    /// Reference points that run beside all engines.
-    pub references: &'static [&'static str],
-}
-
-/// Runs the comparison and reports it.
+/// Runs the comparison and reports it. `references` are reference points that run beside all
+/// engines.
 ///
 /// # Errors
 /// [`Error`] for whatever keeps it from running.
-pub fn compare_insert(args: &InsertArgs, defaults: &Defaults) -> Result<Ending> {
-    let parameters = parameters(args, defaults);
+pub fn compare<W: WorkloadArgs>(args: &CompareArgs<W>, references: &[&str]) -> Result<Ending> {
+    let parameters = parameters(args.workload.workload()?, &args.common);
+    let args = &args.common;
+    let earlier = args.resume.as_deref().map(json::read).transpose()?;
+    let out = args.out.clone().or_else(|| args.resume.clone());
+    check_outputs(out.as_deref(), args.markdown.as_deref())?;
     let home = DataHome::find(args.dir.as_deref())?;
     let selection = match args.engines.as_slice() {
-        [] => Selection::all(defaults.references, &parameters.settings)?,
+        [] => Selection::all(references, &parameters.settings)?,
         names => Selection::named(names, &parameters.settings)?,
     };
     check_pairs(&args.pair, &selection)?;
-    for file in [&args.out, &args.markdown].into_iter().flatten() {
-        json::check_writable(file)?;
-    }
     warn(&home.path)?;
     let interrupt = stop_on_signal()?;
     let site = Site {
@@ -142,28 +151,47 @@ pub fn compare_insert(args: &InsertArgs, defaults: &Defaults) -> Result<Ending> 
         child: ChildCommand::this_program()?,
         interrupt,
     };
-    let mut progress = Progress::new(args.out.clone(), args.keep);
-    let comparison = run::compare(selection, parameters, &site, &mut progress)?;
+    let mut progress = Progress::new(out.clone(), args.keep);
+    let comparison = run::compare(selection, parameters, earlier, &site, &mut progress)?;
     drop(progress);
-    report(args, &comparison)?;
+    report(args, out.as_deref(), &comparison)?;
     Ok(Ending::of(&comparison))
 }
 
-fn parameters(args: &InsertArgs, defaults: &Defaults) -> Parameters {
-    let insert = Insert {
-        items: args.items.unwrap_or(defaults.items),
-        batch: args.batch,
-        threads: args.threads,
-        corpus: args.corpus,
-        framing: args.framing,
-        seed: args.seed,
-    };
-    let settings = Settings {
-        durability: args.durability,
-        memory_bytes: args.memory,
-        compression: args.compression,
-    };
-    Parameters { workload: Workload::Insert(insert), settings, repeats: args.repeats.get() }
+fn parameters(workload: Workload, args: &CommonArgs) -> Parameters {
+    let threads = args.threads.or_else(|| NonZeroU32::new(workload.default_threads()));
+    Parameters {
+        workload,
+        client: Client {
+            threads: threads.unwrap_or(NonZeroU32::MIN),
+            seed: args.seed,
+            rate: args.rate,
+        },
+        settings: Settings {
+            durability: args.durability,
+            memory_bytes: args.memory,
+            compression: args.compression,
+        },
+        conditions: Conditions {
+            cold: args.cold,
+            memory_cap_bytes: args.memory_cap,
+            time_limit_seconds: args.time_limit,
+        },
+        repeats: args.repeats.get(),
+    }
+}
+
+/// Both files can be written, and they are two.
+fn check_outputs(out: Option<&Path>, markdown: Option<&Path>) -> Result<()> {
+    for file in [out, markdown].into_iter().flatten() {
+        json::check_writable(file)?;
+    }
+    match (out, markdown) {
+        (Some(out), Some(markdown)) if json::is_same_file(out, markdown)? => {
+            Err(Error::Usage(format!("--out and --markdown both name {}", out.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_pairs(pairs: &[(String, String)], selection: &Selection) -> Result<()> {
@@ -176,8 +204,8 @@ fn check_pairs(pairs: &[(String, String)], selection: &Selection) -> Result<()> 
     Ok(())
 }
 
-fn report(args: &InsertArgs, comparison: &Comparison) -> Result<()> {
-    if let Some(out) = &args.out {
+fn report(args: &CommonArgs, out: Option<&Path>, comparison: &Comparison) -> Result<()> {
+    if let Some(out) = out {
         json::replace_file(out, &json::render(comparison)?)?;
     }
     if let Some(file) = &args.markdown {

@@ -1,0 +1,231 @@
+//! A run, inside the child:
+//!
+//! 1. `open` in an empty directory, then the phases of the workload
+//! 2. `close` and `reopen`: what is verified has been on disk
+//! 3. `verify`: get every record; `count`: fold over all of them, for what should not be there
+//!
+//! An engine that keeps nothing on disk is verified before it is closed, and not reopened.
+
+use std::time::Instant;
+
+use engines::{Engine, Error, registry};
+use quanta::Clock;
+
+use super::block::StreamHash;
+use super::child::Open;
+use super::event::{Event, Events};
+use super::plan::RunPlan;
+use super::rounds::Clocked;
+use super::traffic::{self, Cut, Executed};
+use crate::Result;
+use crate::measure::disk;
+use crate::measure::figures;
+use crate::measure::resources::{Memory, Usage};
+use crate::measure::sampler::Sampler;
+use crate::results::{Operations, Phase, Traffic as TrafficResult};
+use crate::verify::read_back::{ReadBack, count_extra};
+use crate::workload::job::{Job, Traffic, Work};
+
+/// Carries out `plan`, telling `events` of it.
+///
+/// # Errors
+/// What the engine or the operating system refuses.
+pub(super) fn run(plan: &RunPlan, open: &Open<'_>, events: &Events) -> Result<()> {
+    let job = plan.workload.job(plan.client.seed);
+    let mut run = Run {
+        plan,
+        job: job.as_ref(),
+        open,
+        events,
+        clock: Clock::new(),
+        executed: Vec::new(),
+        hash: StreamHash::default(),
+    };
+    run.announce()?;
+    let mut engine = run.open("open")?;
+    run.tell_engine(engine.as_ref());
+    for phase in run.job.phases() {
+        match &phase.work {
+            Work::Traffic(traffic) => run.traffic(&phase.name, traffic, engine.as_ref())?,
+            Work::Quiesce => run.timed(&phase.name, || engine.quiesce())?,
+            Work::Compact => run.timed(&phase.name, || engine.compact())?,
+            Work::Sync => run.timed(&phase.name, || engine.sync())?,
+            Work::Reopen if engine.capabilities().persistent => {
+                engine = run.timed(&phase.name, || {
+                    engine.close()?;
+                    run.opened()
+                })?;
+            }
+            Work::Reopen => {}
+        }
+    }
+    run.tell_operations();
+    if !engine.capabilities().persistent {
+        run.verify(engine.as_ref())?;
+        return run.timed("close", || engine.close());
+    }
+    run.timed("close", || engine.close())?;
+    let engine = run.open("reopen")?;
+    run.verify(engine.as_ref())?;
+    Ok(engine.close()?)
+}
+
+struct Run<'a> {
+    plan: &'a RunPlan,
+    job: &'a dyn Job,
+    open: &'a Open<'a>,
+    events: &'a Events,
+    clock: Clock,
+    /// The steps of each traffic phase that were done, and how they were shared.
+    executed: Vec<(u64, Cut)>,
+    hash: StreamHash,
+}
+
+impl Run<'_> {
+    /// What is there before the engine: the names of the phases, the directory, our own memory.
+    fn announce(&self) -> Result<()> {
+        let of_workload = self.job.phases().into_iter().map(|phase| phase.name);
+        let after = ["close", "reopen", "verify", "count"].map(str::to_owned);
+        let phases = ["open".to_owned()].into_iter().chain(of_workload).chain(after);
+        self.events.send(&Event::Begins {
+            phases: phases.collect(),
+            disk: disk::usage(&self.plan.directory)?,
+            own_memory: Memory::now(),
+        });
+        Ok(())
+    }
+
+    fn open(&self, phase: &str) -> Result<Box<dyn Engine>> {
+        self.timed(phase, || self.opened())
+    }
+
+    fn opened(&self) -> engines::Result<Box<dyn Engine>> {
+        let options = self.plan.settings.open_options();
+        self.job.open(&|folder| {
+            let directory = match folder {
+                "" => self.plan.directory.clone(),
+                folder => self.plan.directory.join(folder),
+            };
+            (self.open)(&self.plan.engine, &directory, &options)
+        })
+    }
+
+    fn tell_engine(&self, engine: &dyn Engine) {
+        let told = engine.description();
+        let settings = told.settings.into_iter().map(|(name, value)| (name.to_owned(), value));
+        self.events.send(&Event::Engine {
+            version: told.version,
+            durability: told.durability,
+            settings: settings.collect(),
+        });
+    }
+
+    fn traffic(&mut self, name: &str, traffic: &Traffic<'_>, engine: &dyn Engine) -> Result<()> {
+        let client = &self.plan.client;
+        let own_ns = self.own_ns(traffic)?;
+        let cut = Cut::new(traffic, client.threads.get(), client.rate);
+        let records = self.job.records();
+        let executed = self.measured(name, || {
+            let progress = |done| self.events.progress(done, traffic.steps);
+            let done = traffic::execute(engine, records, traffic, cut, &self.clock, progress)?;
+            let result = self.traffic_result(traffic, &done, own_ns);
+            Ok((done.clocked, Some(result), done))
+        })?;
+        if executed.clocked.items == traffic.steps {
+            self.hash.merge(executed.hash);
+        }
+        self.executed.push((executed.clocked.items, executed.cut));
+        Ok(())
+    }
+
+    fn traffic_result(
+        &self,
+        traffic: &Traffic<'_>,
+        done: &Executed,
+        own_ns: Option<f64>,
+    ) -> TrafficResult {
+        TrafficResult {
+            operations: done.hash.count(),
+            hash: done.hash.digest(),
+            time_limited: done.clocked.items < traffic.steps,
+            threads: self.plan.client.threads.get(),
+            rate: self.plan.client.rate.filter(|_| traffic.paced),
+            kinds: figures::by_kind(&done.recorder),
+            timeline: done.recorder.timeline().to_vec(),
+            own_ns,
+        }
+    }
+
+    /// What an operation costs without an engine, in nanoseconds.
+    fn own_ns(&self, traffic: &Traffic<'_>) -> Result<Option<f64>> {
+        // It asks for a directory, and leaves it as it is.
+        let null = registry::find("null")?;
+        let null = (null.open)(&self.plan.directory, &engines::OpenOptions::new())?;
+        match traffic::own_cost(null.as_ref(), self.job.records(), traffic, &self.clock) {
+            Ok(cost) => Ok(Some(cost.as_secs_f64() * 1e9)),
+            Err(Error::Unsupported { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn tell_operations(&self) {
+        let (count, hash) = (self.hash.count(), self.hash.digest());
+        self.events.send(&Event::Operations(Operations { count, hash }));
+    }
+
+    fn verify(&self, engine: &dyn Engine) -> Result<()> {
+        if keeps_nothing(engine)? {
+            return Ok(());
+        }
+        let threads = self.plan.client.threads.get();
+        let read = ReadBack { engine, job: self.job, executed: &self.executed, threads };
+        let count = self.job.record_count();
+        let mut verified = self.measured("verify", || {
+            let (clocked, verified) = read.run(|done| self.events.progress(done, count))?;
+            Ok((clocked, None, verified))
+        })?;
+        verified.extra = self.timed("count", || count_extra(engine, &verified))?;
+        self.events.send(&Event::Verified(verified));
+        Ok(())
+    }
+
+    fn timed<T>(&self, phase: &str, work: impl FnOnce() -> engines::Result<T>) -> Result<T> {
+        self.measured(phase, || {
+            let began = Instant::now();
+            let outcome = work()?;
+            let wall = began.elapsed();
+            Ok((Clocked { running: wall, wall, items: 0 }, None, outcome))
+        })
+    }
+
+    /// Tells of a phase with everything that is measured around it.
+    fn measured<T>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> engines::Result<(Clocked, Option<TrafficResult>, T)>,
+    ) -> Result<T> {
+        self.events.send(&Event::Begun { phase: name.to_owned() });
+        let sampler = Sampler::start(&self.plan.directory);
+        let before = Usage::now();
+        let outcome = work();
+        let usage = Usage::now().since(&before);
+        let seen = sampler.stop();
+        let (clocked, traffic, outcome) = outcome?;
+        self.events.send(&Event::Ended(Box::new(Phase {
+            name: name.to_owned(),
+            seconds: clocked.running.as_secs_f64(),
+            wall_seconds: clocked.wall.as_secs_f64(),
+            usage,
+            seen,
+            disk: disk::usage(&self.plan.directory)?,
+            traffic,
+        })));
+        Ok(outcome)
+    }
+}
+
+/// Whether this is the reference point that takes everything and keeps nothing: reading back has
+/// no meaning then.
+fn keeps_nothing(engine: &dyn Engine) -> Result<bool> {
+    Ok(!engine.capabilities().persistent && engine.stats()?.live_records == Some(0))
+}

@@ -1,0 +1,291 @@
+//! Carries out a phase's operations: by the closed loop of [`rounds`](super::rounds), or by the
+//! open loop of [`paced`](super::paced).
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use engines::Engine;
+use quanta::Clock;
+
+use super::block::{Block, StreamHash};
+use super::paced::{Pace, PacedWorker};
+use super::rounds::{Clocked, Rounds, Worker};
+use crate::measure::recorder::Recorder;
+use crate::workload::job::{Records, Stream, Traffic};
+use crate::workload::op::Op;
+
+/// How a phase's steps are shared among threads and time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cut {
+    /// Round by round, as fast as the engine can.
+    Rounds(Rounds),
+    /// Call by call, each of `batch` steps, at a rate.
+    Paced { pace: Pace, batch: u32, steps: u64 },
+}
+
+/// What a phase was.
+pub(crate) struct Executed {
+    /// The engine's time, and the time with preparation.
+    pub(crate) clocked: Clocked,
+    /// What the threads recorded.
+    pub(crate) recorder: Recorder,
+    /// The hash of what was acknowledged.
+    pub(crate) hash: StreamHash,
+    /// How the steps were shared.
+    pub(crate) cut: Cut,
+}
+
+/// The memory of one thread's operations in one round: enough for the clock to be read seldom,
+/// small enough to be in a cache still when the engine gets them.
+const SHARE_BYTES: u64 = 4 << 20;
+
+/// The memory of all threads' operations in one round.
+const ROUND_BYTES: u64 = 64 << 20;
+
+/// The steps of one thread in one round, at most; and where the time is limited, so that not much
+/// more of it is taken.
+const SHARE_STEPS: u64 = 16 << 10;
+const LIMITED_SHARE_STEPS: u64 = 256;
+
+/// With several threads in an open loop, steps this many calls a thread back have been
+/// acknowledged, unless a thread stalls.
+const SETTLED_CALLS: u64 = 3;
+
+impl Cut {
+    /// How `threads` threads share `traffic`, at `rate` operations a second if there is one.
+    pub(crate) fn new(traffic: &Traffic<'_>, threads: u32, rate: Option<f64>) -> Self {
+        let batch = u64::from(traffic.batch.max(1));
+        if let Some(rate) = rate.filter(|_| traffic.paced) {
+            let calls = traffic.steps.div_ceil(batch);
+            let rate = rate / batch as f64;
+            let pace = Pace { calls, threads, rate, limit: traffic.limit };
+            let steps = traffic.steps.min(pace.calls_in_time().saturating_mul(batch));
+            return Self::Paced { pace, batch: traffic.batch.max(1), steps };
+        }
+        let bytes = SHARE_BYTES.min(ROUND_BYTES / u64::from(threads));
+        let most = if traffic.limit.is_some() { LIMITED_SHARE_STEPS } else { SHARE_STEPS };
+        let share = (bytes / traffic.step_bytes.max(1)).clamp(1, most);
+        Self::Rounds(Rounds {
+            items: traffic.steps,
+            threads,
+            share: fair_share(traffic.steps, threads, batch, share),
+            limit: traffic.limit,
+        })
+    }
+
+    /// The steps before `step` that have been acknowledged when it is executed, in the round that
+    /// begins with step `round_start`.
+    pub(crate) fn settled(&self, step: u64, round_start: u64) -> u64 {
+        match self {
+            Self::Rounds(Rounds { threads: 1, .. }) => step,
+            Self::Rounds(_) => round_start,
+            Self::Paced { pace: Pace { threads: 1, .. }, .. } => step,
+            Self::Paced { pace, batch, .. } => {
+                let back = SETTLED_CALLS * u64::from(pace.threads) * u64::from(*batch);
+                step.saturating_sub(back)
+            }
+        }
+    }
+}
+
+/// Whole batches, `wanted` steps of them at most, and small enough for every thread to get some.
+pub(crate) fn fair_share(steps: u64, threads: u32, batch: u64, wanted: u64) -> u64 {
+    let fair = steps.div_ceil(u64::from(threads).saturating_mul(batch)).max(1);
+    batch.saturating_mul((wanted / batch).clamp(1, fair))
+}
+
+/// Carries out `traffic` on `engine`, telling `progress` the steps done.
+///
+/// # Errors
+/// The first error of the engine.
+pub(crate) fn execute(
+    engine: &dyn Engine,
+    records: &dyn Records,
+    traffic: &Traffic<'_>,
+    cut: Cut,
+    clock: &Clock,
+    progress: impl Fn(u64) + Sync,
+) -> engines::Result<Executed> {
+    let client = || Client {
+        engine,
+        records,
+        batch: traffic.batch,
+        cut,
+        steps: traffic.steps,
+        stream: (traffic.stream)(),
+        ops: Vec::new(),
+        block: Block::default(),
+        recorder: Recorder::new(clock.clone()),
+        acknowledged: StreamHash::default(),
+    };
+    let (clocked, clients) = match cut {
+        Cut::Rounds(rounds) => rounds.run(client, progress)?,
+        Cut::Paced { pace, batch, steps } => {
+            let began = Instant::now();
+            let (running, clients) =
+                pace.run(client, |calls| progress(calls.saturating_mul(batch.into())))?;
+            (Clocked { running, wall: began.elapsed(), items: steps }, clients)
+        }
+    };
+    let mut recorder = Recorder::new(clock.clone());
+    let mut hash = StreamHash::default();
+    for client in clients {
+        recorder.merge(client.recorder);
+        hash.merge(client.acknowledged);
+    }
+    Ok(Executed { clocked, recorder, hash, cut })
+}
+
+/// One thread that uses the engine.
+struct Client<'a> {
+    engine: &'a dyn Engine,
+    records: &'a dyn Records,
+    batch: u32,
+    cut: Cut,
+    steps: u64,
+    stream: Box<dyn Stream + 'a>,
+    ops: Vec<Op>,
+    block: Block,
+    recorder: Recorder,
+    acknowledged: StreamHash,
+}
+
+impl Client<'_> {
+    fn fill(&mut self, steps: Range<u64>, round_start: u64) -> engines::Result<()> {
+        self.ops.clear();
+        for step in steps {
+            self.stream.step(step, self.cut.settled(step, round_start), &mut self.ops);
+        }
+        self.block.fill(self.records, &self.ops, self.batch)
+    }
+}
+
+impl Worker for Client<'_> {
+    fn prepare(&mut self, range: Range<u64>, round_start: u64) -> engines::Result<()> {
+        self.fill(range, round_start)
+    }
+
+    fn work(&mut self, clock_ns: u64) -> engines::Result<()> {
+        let mut start = self.recorder.resume(clock_ns);
+        for call in self.block.calls() {
+            let counts = self.block.execute(self.engine, call)?;
+            start = self.recorder.record(call.kind, start, counts);
+        }
+        self.acknowledged.merge(self.block.hash());
+        Ok(())
+    }
+}
+
+impl PacedWorker for Client<'_> {
+    fn start(&mut self) {
+        self.recorder.resume(0);
+    }
+
+    fn prepare(&mut self, call: u64) -> engines::Result<()> {
+        let batch = u64::from(self.batch.max(1));
+        let start = self.steps.min(call.saturating_mul(batch));
+        let end = self.steps.min(start.saturating_add(batch));
+        self.fill(start..end, start)
+    }
+
+    fn work(&mut self, due_ns: u64) -> engines::Result<()> {
+        for call in self.block.calls() {
+            let counts = self.block.execute(self.engine, call)?;
+            self.recorder.record_since(call.kind, due_ns, counts);
+        }
+        self.acknowledged.merge(self.block.hash());
+        Ok(())
+    }
+}
+
+/// What the same calls cost one thread against an engine that does nothing, for each operation: the
+/// laboratory's own share of every latency. The first operations of the stream stand for all of it.
+///
+/// # Errors
+/// Those of making the operations, and `Unsupported` for those that doing nothing does not include.
+pub(crate) fn own_cost(
+    null: &dyn Engine,
+    records: &dyn Records,
+    traffic: &Traffic<'_>,
+    clock: &Clock,
+) -> engines::Result<Duration> {
+    const SAMPLE_STEPS: u64 = 50_000;
+    const SAMPLE_BYTES: u64 = 16 << 20;
+    let enough = (SAMPLE_BYTES / traffic.step_bytes.max(1)).clamp(1, SAMPLE_STEPS);
+    let items = traffic.steps.min(enough);
+    let batch = u64::from(traffic.batch.max(1));
+    let share = fair_share(items, 1, batch, SHARE_BYTES / traffic.step_bytes.max(1));
+    let cut = Cut::Rounds(Rounds { items, threads: 1, share, limit: None });
+    let executed = execute(null, records, traffic, cut, clock, |_| ())?;
+    let operations = executed.hash.count().max(1);
+    Ok(executed.clocked.running.div_f64(operations as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::insert::{Insert, InsertJob};
+    use crate::workload::job::{Job, Work};
+    use crate::workload::op::Kind;
+    use crate::workload::values::{Corpus, Framing};
+
+    fn job(items: u64, batch: u32) -> InsertJob {
+        let (items, batch) = (items.try_into().unwrap(), batch.try_into().unwrap());
+        let insert = Insert { items, batch, corpus: Corpus::Varied, framing: Framing::Json };
+        InsertJob::new(&insert, 42)
+    }
+
+    fn memory() -> Box<dyn Engine> {
+        let directory = tempfile::tempdir().unwrap();
+        let memory = engines::registry::find("memory").unwrap();
+        memory.open(directory.path(), &engines::OpenOptions::new()).unwrap()
+    }
+
+    #[test]
+    fn both_loops_execute_the_whole_stream_whatever_the_threads() {
+        let clock = Clock::new();
+        let mut hashes = Vec::new();
+        for (threads, batch, rate) in
+            [(1, 1, None), (3, 1, None), (2, 7, None), (1, 1, Some(1e6)), (3, 7, Some(1e6))]
+        {
+            let job = job(500, batch);
+            let phases = job.phases();
+            let Work::Traffic(traffic) = &phases[0].work else { panic!("no traffic") };
+            let engine = memory();
+            let cut = Cut::new(traffic, threads, rate);
+            let executed =
+                execute(engine.as_ref(), job.records(), traffic, cut, &clock, |_| ()).unwrap();
+            assert_eq!(engine.stats().unwrap().live_records, Some(500));
+            assert_eq!((executed.hash.count(), executed.clocked.items), (500, 500));
+            let (kind, record) = executed.recorder.kinds().next().unwrap();
+            assert_eq!(kind, if batch == 1 { Kind::Insert } else { Kind::BatchWrite });
+            assert_eq!(record.counts.operations, 500);
+            assert_eq!(record.latency.len(), 500u64.div_ceil(batch.into()));
+            assert_eq!(executed.recorder.timeline().iter().sum::<u64>(), 500);
+            hashes.push(executed.hash.digest());
+        }
+        assert!(hashes.iter().all(|hash| *hash == hashes[0]), "{hashes:?}");
+    }
+
+    #[test]
+    fn what_is_settled_was_acknowledged() {
+        let job = job(1_000, 1);
+        let phases = job.phases();
+        let Work::Traffic(traffic) = &phases[0].work else { panic!("no traffic") };
+        assert_eq!(Cut::new(traffic, 1, None).settled(70, 64), 70);
+        assert_eq!(Cut::new(traffic, 2, None).settled(70, 64), 64);
+        assert_eq!(Cut::new(traffic, 1, Some(10.0)).settled(70, 70), 70);
+        assert_eq!(Cut::new(traffic, 2, Some(10.0)).settled(70, 70), 64);
+        assert_eq!(Cut::new(traffic, 2, Some(10.0)).settled(3, 3), 0);
+    }
+
+    #[test]
+    fn rounds_are_whole_batches_that_leave_no_thread_without_work() {
+        assert_eq!(fair_share(1_000_000, 1, 1, 1_500), 1_500);
+        assert_eq!(fair_share(100, 4, 1, 1_500), 25);
+        assert_eq!(fair_share(100, 4, 10, 1_500), 30);
+        assert_eq!(fair_share(1_000_000, 4, 100, 1_550), 1_500);
+        assert_eq!(fair_share(1_000_000, 4, 10_000, 1_500), 10_000);
+        assert_eq!(fair_share(0, 4, 1, 1), 1);
+    }
+}

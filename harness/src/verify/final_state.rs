@@ -1,0 +1,283 @@
+//! What every record must be in the end: found by going through the operations once more, without
+//! an engine.
+//!
+//! A run may have any number of records, so they are taken in parts, each with a pass of its own
+//! over the operations. Where several threads wrote one record at a time that nothing orders, any
+//! of their last writes may be the one that stayed.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::run::traffic::Cut;
+use crate::workload::job::{Job, Stream, Traffic, Work};
+use crate::workload::op::{Kind, Op};
+
+/// The records of one pass: 8 bytes each are kept.
+pub(crate) const RECORDS_A_PASS: u64 = 4 << 20;
+
+/// A record that is not there. No workload has so many versions.
+const ABSENT: u64 = u64::MAX;
+
+/// The records of a range, after all operations.
+pub(crate) struct FinalState {
+    range: Range<u64>,
+    versions: Vec<u64>,
+    /// Other versions that the record may have instead.
+    rivals: HashMap<u64, Vec<u64>>,
+}
+
+impl FinalState {
+    /// Goes through the operations that were executed: those of the job's traffic phases, in order,
+    /// each with the steps that were done and how they were shared.
+    pub(crate) fn replay(job: &dyn Job, executed: &[(u64, Cut)], range: Range<u64>) -> Self {
+        let count = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        let mut state = Self { range, versions: vec![ABSENT; count], rivals: HashMap::new() };
+        let phases = job.phases();
+        let traffic = phases.iter().filter_map(|phase| match &phase.work {
+            Work::Traffic(traffic) => Some(traffic),
+            _ => None,
+        });
+        for (traffic, &(steps, cut)) in traffic.zip(executed) {
+            state.go_through(traffic, steps, cut);
+        }
+        state
+    }
+
+    /// The version that `record` has, or one of them; `None` if it cannot be there, or is not in
+    /// range.
+    pub(crate) fn version(&self, record: u64) -> Option<u64> {
+        let at = usize::try_from(record.checked_sub(self.range.start)?).ok()?;
+        self.versions.get(at).copied().filter(|&version| version != ABSENT)
+    }
+
+    /// What the record may be instead: other versions, or absent (`None`).
+    pub(crate) fn alternatives(&self, record: u64) -> impl Iterator<Item = Option<u64>> {
+        let rivals = self.rivals.get(&record).into_iter().flatten();
+        rivals.map(|&version| (version != ABSENT).then_some(version))
+    }
+
+    fn go_through(&mut self, traffic: &Traffic<'_>, steps: u64, cut: Cut) {
+        match cut {
+            Cut::Rounds(rounds) if rounds.threads == 1 => {
+                self.go_straight(traffic, steps, |step| cut.settled(step, step));
+            }
+            Cut::Paced { pace, .. } if pace.threads == 1 => {
+                self.go_straight(traffic, steps, |step| cut.settled(step, step));
+            }
+            Cut::Rounds(rounds) => {
+                let mut streams = streams(traffic, rounds.threads);
+                for start in rounds.starts().take_while(|&start| start < steps) {
+                    let mut round = Unordered::default();
+                    for (thread, stream) in (0..).zip(&mut streams) {
+                        let part = rounds.part(start, thread);
+                        let settled = |step| cut.settled(step, start);
+                        self.note(&mut round, thread, stream.as_mut(), part, settled);
+                    }
+                    self.settle(round);
+                }
+            }
+            Cut::Paced { pace, batch, .. } => {
+                let batch = u64::from(batch);
+                let mut streams = streams(traffic, pace.threads);
+                let mut round = Unordered::default();
+                for (thread, stream) in (0u64..).zip(&mut streams) {
+                    for call in (thread..steps.div_ceil(batch)).step_by(pace.threads as usize) {
+                        let part = call * batch..steps.min((call + 1) * batch);
+                        let settled = |step| cut.settled(step, step);
+                        self.note(&mut round, thread, stream.as_mut(), part, settled);
+                    }
+                }
+                self.settle(round);
+            }
+        }
+    }
+
+    /// One thread: every write is after those before it.
+    fn go_straight(&mut self, traffic: &Traffic<'_>, steps: u64, settled: impl Fn(u64) -> u64) {
+        let (mut stream, mut ops) = ((traffic.stream)(), Vec::new());
+        for step in 0..steps {
+            ops.clear();
+            stream.step(step, settled(step), &mut ops);
+            for op in &ops {
+                if let Some(version) = written(op) {
+                    self.set(op.record, version);
+                }
+            }
+        }
+    }
+
+    /// Notes the last write of `thread` to each record of the range.
+    fn note(
+        &self,
+        round: &mut Unordered,
+        thread: u64,
+        stream: &mut dyn Stream,
+        steps: Range<u64>,
+        settled: impl Fn(u64) -> u64,
+    ) {
+        let mut ops = Vec::new();
+        for step in steps {
+            ops.clear();
+            stream.step(step, settled(step), &mut ops);
+            for op in ops.iter().filter(|op| self.range.contains(&op.record)) {
+                if let Some(version) = written(op) {
+                    round.entry(op.record).or_default().insert(thread, version);
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, round: Unordered) {
+        for (record, last_writes) in round {
+            let mut versions: Vec<u64> = last_writes.into_values().collect();
+            // Being absent is the last choice: a record that may be there is looked for.
+            versions.sort_unstable_by_key(|version| version.wrapping_add(1));
+            versions.dedup();
+            if let Some(version) = versions.pop() {
+                self.set(record, version);
+            }
+            if !versions.is_empty() {
+                self.rivals.insert(record, versions);
+            }
+        }
+    }
+
+    fn set(&mut self, record: u64, version: u64) {
+        let Some(at) = record.checked_sub(self.range.start) else { return };
+        let at = usize::try_from(at).ok();
+        if let Some(slot) = at.and_then(|at| self.versions.get_mut(at)) {
+            *slot = version;
+            if !self.rivals.is_empty() {
+                self.rivals.remove(&record);
+            }
+        }
+    }
+}
+
+/// The last write of each thread to each record, between two moments at which all had finished.
+type Unordered = HashMap<u64, HashMap<u64, u64>>;
+
+fn streams<'a>(traffic: &Traffic<'a>, threads: u32) -> Vec<Box<dyn Stream + 'a>> {
+    (0..threads).map(|_| (traffic.stream)()).collect()
+}
+
+/// The version that a record has after `op`, if the operation writes.
+fn written(op: &Op) -> Option<u64> {
+    match op.kind {
+        kind if kind.puts() => Some(op.version),
+        Kind::Delete => Some(ABSENT),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::job::{Phase, Records};
+
+    /// Steps written down one by one.
+    struct Written(Vec<Op>);
+
+    impl Records for Written {
+        fn write_key(&self, _: u64, _: &mut Vec<u8>) {}
+
+        fn write_value(&self, _: u64, _: u64, _: &mut Vec<u8>) {}
+    }
+
+    impl Job for Written {
+        fn records(&self) -> &dyn Records {
+            self
+        }
+
+        fn record_count(&self) -> u64 {
+            10
+        }
+
+        fn phases(&self) -> Vec<Phase<'_>> {
+            let traffic = Traffic::new(self.0.len() as u64, 1, || {
+                |step: u64, out: &mut Vec<Op>| {
+                    out.extend(usize::try_from(step).ok().and_then(|step| self.0.get(step)));
+                }
+            });
+            vec![Phase::traffic("all", traffic)]
+        }
+    }
+
+    fn put(record: u64, version: u64) -> Op {
+        Op::put(Kind::Update, record, version)
+    }
+
+    fn state(job: &Written, threads: u32, share: u64, range: Range<u64>) -> FinalState {
+        let items = job.0.len() as u64;
+        let rounds = crate::run::rounds::Rounds { items, threads, share, limit: None };
+        FinalState::replay(job, &[(items, Cut::Rounds(rounds))], range)
+    }
+
+    fn alternatives(state: &FinalState, record: u64) -> Vec<Option<u64>> {
+        state.alternatives(record).collect()
+    }
+
+    #[test]
+    fn for_one_thread_the_last_write_stays() {
+        let job = Written(vec![
+            put(1, 1),
+            put(2, 2),
+            put(1, 3),
+            Op::read(2),
+            Op::delete(2),
+            put(3, 4),
+            Op::delete(3),
+            put(3, 5),
+        ]);
+        let all = state(&job, 1, 3, 0..10);
+        let versions: Vec<_> = (0..10).map(|record| all.version(record)).collect();
+        let mut expected = [None; 10];
+        (expected[1], expected[3]) = (Some(3), Some(5));
+        assert_eq!(versions, expected);
+        assert!(alternatives(&all, 1).is_empty());
+        // Taken in parts, it is the same.
+        let part = state(&job, 1, 3, 3..10);
+        assert_eq!((part.version(1), part.version(3), part.version(10)), (None, Some(5), None));
+    }
+
+    #[test]
+    fn several_threads_leave_open_what_they_wrote_at_once() {
+        // Two threads with two steps each a round: [1 1 | 1 2] [2 1 | 9 9].
+        let job = Written(vec![
+            put(1, 10),
+            put(1, 11),
+            put(1, 12),
+            put(2, 13),
+            put(2, 14),
+            put(9, 15),
+            put(9, 16),
+            Op::delete(9),
+        ]);
+        let all = state(&job, 2, 2, 0..10);
+        // The first thread's 10 was over when it wrote 11; which of 11 and 12 was last is open.
+        assert_eq!((all.version(1), alternatives(&all, 1)), (Some(12), vec![Some(11)]));
+        // Written in two rounds: the later one is last.
+        assert_eq!((all.version(2), alternatives(&all, 2)), (Some(14), vec![]));
+        // A deletion may be last, or not.
+        assert_eq!((all.version(9), alternatives(&all, 9)), (Some(15), vec![None]));
+        let later = Written(job.0.iter().copied().chain([put(1, 20)]).collect());
+        let later = state(&later, 2, 2, 0..10);
+        assert_eq!((later.version(1), alternatives(&later, 1)), (Some(20), vec![]));
+    }
+
+    #[test]
+    fn in_an_open_loop_any_threads_last_write_may_stay() {
+        let job = Written((0..9).map(|step| put(step % 2, step)).collect());
+        let pace = crate::run::paced::Pace { calls: 9, threads: 3, rate: 1.0, limit: None };
+        let cut = Cut::Paced { pace, batch: 1, steps: 9 };
+        let all = FinalState::replay(&job, &[(9, cut)], 0..10);
+        // Thread 0 has steps 0 3 6, thread 1 has 1 4 7, thread 2 has 2 5 8.
+        assert_eq!(all.version(0), Some(8));
+        assert_eq!(alternatives(&all, 0), [Some(4), Some(6)]);
+        assert_eq!(all.version(1), Some(7));
+        assert_eq!(alternatives(&all, 1), [Some(3), Some(5)]);
+        // What had not been executed when the time was up has not happened.
+        let some = FinalState::replay(&job, &[(2, cut)], 0..10);
+        assert_eq!((some.version(0), some.version(1)), (Some(0), Some(1)));
+    }
+}

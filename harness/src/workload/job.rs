@@ -1,0 +1,142 @@
+//! What a workload is to the laboratory: records that are derived from their number, and phases
+//! whose operations are derived from theirs. Nothing is stored, everything can be had again: for
+//! the next engine, and to check what an engine kept.
+
+use std::time::Duration;
+
+use engines::Engine;
+
+use super::op::Op;
+
+/// A workload that is ready to run.
+pub trait Job: Send + Sync {
+    /// Every record by its number.
+    fn records(&self) -> &dyn Records;
+
+    /// One more than the largest number of a record that any phase may put. Records are counted
+    /// from 0, and the check afterwards walks through all of them.
+    fn record_count(&self) -> u64;
+
+    /// What is done between the opening of the engine and its closing, in order. Afterwards the
+    /// engine is closed, reopened, and everything is read back.
+    fn phases(&self) -> Vec<Phase<'_>>;
+
+    /// Opens what the workload runs on: one engine, unless it is several in a row of their own.
+    ///
+    /// # Errors
+    /// What `opener` returns.
+    fn open(&self, opener: &Opener<'_>) -> engines::Result<Box<dyn Engine>> {
+        opener("")
+    }
+}
+
+/// Opens an engine in the run's directory, or in a folder of that name below it.
+pub type Opener<'a> = dyn Fn(&str) -> engines::Result<Box<dyn Engine>> + 'a;
+
+/// Keys and values, each derived from the record's number alone.
+pub trait Records: Send + Sync {
+    /// Appends the key of record `record`. Different records have different keys.
+    fn write_key(&self, record: u64, out: &mut Vec<u8>);
+
+    /// Appends the value that record `record` has at `version`.
+    fn write_value(&self, record: u64, version: u64, out: &mut Vec<u8>);
+
+    /// The record that has this key, where a key tells it: only needed for engines that cannot get.
+    fn record_of(&self, _key: &[u8]) -> Option<u64> {
+        None
+    }
+}
+
+/// A part of a run that is timed and sized by itself.
+pub struct Phase<'a> {
+    /// Its name in results: `load`, `run`, `quiesce`, … Different from all others of the run.
+    pub name: String,
+    /// What happens.
+    pub work: Work<'a>,
+}
+
+/// What happens in a phase.
+pub enum Work<'a> {
+    /// Operations.
+    Traffic(Traffic<'a>),
+    /// Wait until no background work is left.
+    Quiesce,
+    /// Reclaim what can be reclaimed.
+    Compact,
+    /// Make everything survive power loss.
+    Sync,
+    /// Close the engine and open it again; engines that keep nothing stay open.
+    Reopen,
+}
+
+/// A stream of operations.
+pub struct Traffic<'a> {
+    /// The steps of the stream.
+    pub steps: u64,
+    /// No step begins after this time. What was executed is a beginning of the stream then, and
+    /// another one for every engine.
+    pub limit: Option<Duration>,
+    /// Operations that are given to the engine in one call: 1 is a call each.
+    pub batch: u32,
+    /// The bytes of a step's keys and values, about: they are made ahead, and lie in memory.
+    pub step_bytes: u64,
+    /// Whether `--rate` applies; else the phase goes as fast as it can.
+    pub paced: bool,
+    /// Makes the stream, at its beginning. Every thread has one of its own.
+    pub stream: Box<dyn Fn() -> Box<dyn Stream + 'a> + Send + Sync + 'a>,
+}
+
+/// The operations of a phase, by step. What a step does may depend on the steps before it, which
+/// the stream can derive, and on nothing else: every engine and every repeat gets the same.
+pub trait Stream: Send {
+    /// Appends the operations of step `step` to `out`: one in most workloads, none or several
+    /// in others.
+    ///
+    /// The steps that one stream is asked for ascend, with gaps where other threads have theirs.
+    /// All steps before `settled` (which is `step` itself for a single thread) have been
+    /// acknowledged when this one is executed; of those between, other threads may not have
+    /// executed some.
+    fn step(&mut self, step: u64, settled: u64, out: &mut Vec<Op>);
+}
+
+/// A stream whose steps do not depend on each other.
+impl<F: FnMut(u64, &mut Vec<Op>) + Send> Stream for F {
+    fn step(&mut self, step: u64, _settled: u64, out: &mut Vec<Op>) {
+        self(step, out);
+    }
+}
+
+impl<'a> Phase<'a> {
+    /// Operations under `name`.
+    pub fn traffic(name: &str, traffic: Traffic<'a>) -> Self {
+        Self { name: name.to_owned(), work: Work::Traffic(traffic) }
+    }
+
+    /// Waits for background work.
+    pub fn quiesce(name: &str) -> Self {
+        Self { name: name.to_owned(), work: Work::Quiesce }
+    }
+
+    /// Compacts.
+    pub fn compact(name: &str) -> Self {
+        Self { name: name.to_owned(), work: Work::Compact }
+    }
+}
+
+impl<'a> Traffic<'a> {
+    /// A stream of `steps` steps, one operation a call, without a limit of time.
+    pub fn new<S: Stream + 'a>(
+        steps: u64,
+        step_bytes: u64,
+        stream: impl Fn() -> S + Send + Sync + 'a,
+    ) -> Self {
+        Self {
+            steps,
+            limit: None,
+            batch: 1,
+            step_bytes,
+            paced: false,
+            stream: Box::new(move || Box::new(stream())),
+        }
+    }
+}
