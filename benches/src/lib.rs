@@ -2,3 +2,4 @@
 //!
 //! - `insert_500k`: the main job, `enginelab compare insert` with 500,000 items.
 //! - `insert_5k`: 5,000 items into each engine, measured by criterion.
+//! - `bitcask`: what the Bitcask engine promises, figure by figure.

@@ -147,20 +147,14 @@ impl Usage {
         self.dead_bytes().saturating_sub(self.tombstone_bytes())
     }
 
-    /// Counts `count` records that were read from the file and are not known to be live.
-    pub(super) fn add_loaded(&self, count: u64) {
-        self.dead_records.fetch_add(count, Ordering::AcqRel);
-    }
-
-    /// A record that was read from the file is live.
-    pub(super) fn revive(&self, size: u32) {
-        self.dead_records.fetch_sub(1, Ordering::AcqRel);
-        self.add_live(size);
-    }
-
     pub(super) fn add_live(&self, size: u32) {
         self.live_bytes.fetch_add(size.into(), Ordering::AcqRel);
         self.live_records.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn add_all_live(&self, bytes: u64, records: u64) {
+        self.live_bytes.fetch_add(bytes, Ordering::AcqRel);
+        self.live_records.fetch_add(records, Ordering::AcqRel);
     }
 
     pub(super) fn remove_live(&self, size: u32) {

@@ -52,76 +52,88 @@ impl Hint<'_> {
     }
 }
 
-/// The entries of a hint file, checked as a whole before the first is believed.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Hints<'a> {
-    entries: &'a [u8],
+/// Whole entries of a hint file that lie one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Piece {
+    /// Where in the hint file.
+    pub(super) offset: usize,
+    pub(super) length: usize,
+    /// The number of entries.
+    pub(super) count: usize,
 }
 
-impl<'a> Hints<'a> {
-    /// Checks the content of a hint file against the length of its data file.
-    ///
-    /// # Errors
-    /// Why the hint file cannot be used, in words.
-    pub(super) fn check(
-        content: &'a [u8],
-        data_length: u64,
-    ) -> std::result::Result<Self, &'static str> {
-        let mut rest = content;
-        let mut data_end = 0;
-        while !rest.is_empty() {
-            let (raw, after) = RawEntry::split(rest).ok_or("an entry is cut short")?;
-            if raw.offset == TRAILER_OFFSET && raw.key_size == 0 {
-                let entries = &content[..content.len() - rest.len()];
-                if !after.is_empty() {
-                    return Err("something follows the trailer");
-                }
-                if crc32fast::hash(entries) != raw.record_bytes {
-                    return Err("the checksum does not match");
-                }
-                return Self::complete(entries, data_end, data_length);
-            }
-            let smallest = HEADER_BYTES as u64 + u64::from(raw.key_size);
-            if u64::from(raw.record_bytes) < smallest {
-                return Err("a record is smaller than its key");
-            }
-            if raw.offset & !TOMBSTONE_BIT != data_end {
-                return Err("its records do not lie end to end");
-            }
-            data_end += u64::from(raw.record_bytes);
-            rest = after.get(usize::from(raw.key_size)..).ok_or("a key is cut short")?;
-        }
-        Self::complete(content, data_end, data_length)
+impl Piece {
+    /// The bytes of the keys.
+    pub(super) fn key_bytes(&self) -> usize {
+        self.length - self.count * ENTRY_BYTES
     }
+}
 
-    fn complete(
-        entries: &'a [u8],
-        data_end: u64,
-        data_length: u64,
-    ) -> std::result::Result<Self, &'static str> {
-        if data_end == data_length {
-            Ok(Self { entries })
-        } else {
-            Err("it does not end where the data file ends")
+/// How many entries a piece has at most.
+const PIECE_ENTRIES: usize = 64 << 10;
+
+/// Checks the content of a hint file against the length of its data file; returns its entries
+/// in pieces.
+///
+/// # Errors
+/// Why the hint file cannot be used, in words.
+pub(super) fn check(
+    content: &[u8],
+    data_length: u64,
+) -> std::result::Result<Vec<Piece>, &'static str> {
+    let mut rest = content;
+    let mut data_end = 0;
+    let (mut pieces, mut piece) = (Vec::new(), Piece::default());
+    while !rest.is_empty() {
+        let (raw, after) = RawEntry::split(rest).ok_or("an entry is cut short")?;
+        if raw.offset == TRAILER_OFFSET && raw.key_size == 0 {
+            let entries = &content[..content.len() - rest.len()];
+            if !after.is_empty() {
+                return Err("something follows the trailer");
+            }
+            if crc32fast::hash(entries) != raw.record_bytes {
+                return Err("the checksum does not match");
+            }
+            break;
+        }
+        let smallest = HEADER_BYTES as u64 + u64::from(raw.key_size);
+        if u64::from(raw.record_bytes) < smallest {
+            return Err("a record is smaller than its key");
+        }
+        if raw.offset & !TOMBSTONE_BIT != data_end {
+            return Err("its records do not lie end to end");
+        }
+        data_end += u64::from(raw.record_bytes);
+        rest = after.get(usize::from(raw.key_size)..).ok_or("a key is cut short")?;
+        piece.length += ENTRY_BYTES + usize::from(raw.key_size);
+        piece.count += 1;
+        if piece.count == PIECE_ENTRIES {
+            pieces.push(piece);
+            piece = Piece { offset: piece.offset + piece.length, ..Piece::default() };
         }
     }
+    if data_end != data_length {
+        return Err("it does not end where the data file ends");
+    }
+    pieces.push(piece);
+    Ok(pieces)
+}
 
-    /// The entries in the order of the data file.
-    pub(super) fn iter(self) -> impl Iterator<Item = Hint<'a>> {
-        let mut rest = self.entries;
-        std::iter::from_fn(move || {
-            let (raw, after) = RawEntry::split(rest)?;
-            let (key, after) = after.split_at_checked(usize::from(raw.key_size))?;
-            rest = after;
-            Some(Hint {
-                timestamp: raw.timestamp,
-                record_bytes: raw.record_bytes,
-                is_tombstone: raw.offset & TOMBSTONE_BIT != 0,
-                offset: raw.offset & !TOMBSTONE_BIT,
-                key,
-            })
+/// The entries of a checked piece, in the order of the data file.
+pub(super) fn entries(piece: &[u8]) -> impl Iterator<Item = Hint<'_>> {
+    let mut rest = piece;
+    std::iter::from_fn(move || {
+        let (raw, after) = RawEntry::split(rest)?;
+        let (key, after) = after.split_at_checked(usize::from(raw.key_size))?;
+        rest = after;
+        Some(Hint {
+            timestamp: raw.timestamp,
+            record_bytes: raw.record_bytes,
+            is_tombstone: raw.offset & TOMBSTONE_BIT != 0,
+            offset: raw.offset & !TOMBSTONE_BIT,
+            key,
         })
-    }
+    })
 }
 
 struct RawEntry {
@@ -254,7 +266,10 @@ mod tests {
     #[test]
     fn a_hint_file_is_read_back_with_its_trailer_and_without() {
         for content in [HINT, &HINT[..HINT.len() - ENTRY_BYTES]] {
-            let hints: Vec<_> = Hints::check(content, DATA_LENGTH).unwrap().iter().collect();
+            let pieces = check(content, DATA_LENGTH).unwrap();
+            assert_eq!(pieces, [Piece { offset: 0, length: 42, count: 2 }]);
+            assert_eq!(pieces[0].key_bytes(), 6);
+            let hints: Vec<_> = entries(&content[..42]).collect();
             let first = Hint {
                 timestamp: 0x0102_0304,
                 record_bytes: 22,
@@ -271,15 +286,39 @@ mod tests {
             };
             assert_eq!(hints, [first, second]);
         }
-        assert!(Hints::check(&HINT[HINT.len() - ENTRY_BYTES..], 0).is_err());
-        assert_eq!(Hints::check(b"", 0).unwrap().iter().count(), 0);
+        assert!(check(&HINT[HINT.len() - ENTRY_BYTES..], 0).is_err());
+        assert_eq!(check(b"", 0).unwrap(), [Piece::default()]);
+    }
+
+    #[test]
+    fn a_long_hint_file_is_taken_in_pieces() {
+        let mut content = Vec::new();
+        let count = 2 * PIECE_ENTRIES + 3;
+        for number in 0..count {
+            content.extend(entry_bytes(7, 1, 20, number as u64 * 20));
+            content.push(b'k');
+        }
+        let pieces = check(&content, count as u64 * 20).unwrap();
+        let lengths = [PIECE_ENTRIES, PIECE_ENTRIES, 3].map(|count| (count, count * 19));
+        assert_eq!(
+            pieces.iter().map(|piece| (piece.count, piece.length)).collect::<Vec<_>>(),
+            lengths
+        );
+        let mut next = 0;
+        for piece in pieces {
+            for hint in entries(&content[piece.offset..piece.offset + piece.length]) {
+                assert_eq!((hint.offset, hint.key), (next, &b"k"[..]));
+                next += 20;
+            }
+        }
+        assert_eq!(next, count as u64 * 20);
     }
 
     #[test]
     fn a_hint_file_that_lies_is_not_believed() {
         for length in 0..HINT.len() {
             let is_old_form = length == HINT.len() - ENTRY_BYTES;
-            assert_eq!(Hints::check(&HINT[..length], DATA_LENGTH).is_ok(), is_old_form);
+            assert_eq!(check(&HINT[..length], DATA_LENGTH).is_ok(), is_old_form);
         }
         for bit in 0..HINT.len() * 8 {
             let mut content = HINT.to_vec();
@@ -287,13 +326,13 @@ mod tests {
             // The two fields of the trailer that are zero by convention carry nothing.
             let unused = (HINT.len() - ENTRY_BYTES)..(HINT.len() - ENTRY_BYTES + 4);
             assert_eq!(
-                Hints::check(&content, DATA_LENGTH).is_ok(),
+                check(&content, DATA_LENGTH).is_ok(),
                 unused.contains(&(bit / 8)),
                 "bit {bit}"
             );
         }
         for data_length in [0, 22, DATA_LENGTH - 1, DATA_LENGTH + 1, u64::MAX] {
-            assert!(Hints::check(HINT, data_length).is_err());
+            assert!(check(HINT, data_length).is_err());
         }
     }
 }

@@ -2,19 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use parking_lot::Mutex;
-
+use super::bulk::{self, HintFile};
 use super::clock::Timestamp;
-use super::data_file::{DataFile, FileSet, Next};
-use super::hint::{Hint, Hints};
-use super::keydir::{Keydir, Location};
+use super::data_file::{DataFile, FileSet, Next, Usage};
+use super::hint::Piece;
+use super::keydir::{Keydir, Location, SHARD_COUNT};
 use super::names::{self, FileId, Name};
-use super::record::HEADER_BYTES;
+use super::parallel::in_parallel;
 use super::set_aside;
 use super::shared::usage_of_length;
-use super::tombstone;
 use crate::fs::{Access, Entry, FileSystem, WriteFile};
 use crate::{Error, Result};
 
@@ -58,7 +56,6 @@ pub(super) fn load(fs: &dyn FileSystem, directory: &Path, lock: &Path) -> Result
     listing.clear_leftovers(fs, directory)?;
     let keydir = Keydir::new();
     let mut read = read_all(fs, directory, &listing.data, &keydir)?;
-    keydir.drop_tombstones();
 
     let mut unsynced = Vec::new();
     let newest = read.iter().map(|file| file.data.id).max();
@@ -175,6 +172,30 @@ struct ReadFile {
     good_end: Option<u64>,
 }
 
+/// What the files hold, by ascending id: counted while they are loaded in any order.
+#[derive(Debug)]
+pub(super) struct Usages(Vec<(FileId, Arc<Usage>)>);
+
+impl Usages {
+    /// A newer record than the one at `older` was found.
+    pub(super) fn bury(&self, older: Location) {
+        if older.is_tombstone() {
+            return;
+        }
+        if let Ok(at) = self.0.binary_search_by_key(&older.file, |(id, _)| *id) {
+            self.0[at].1.remove_live(older.size);
+        }
+    }
+}
+
+/// A part of the work of loading.
+enum Part {
+    /// A piece of the hint file of a file.
+    Hints(usize, Piece),
+    /// All records of a file without a usable hint file.
+    Records(usize),
+}
+
 /// Reads all files into the keydir, in parallel: which record of a key is the newest is told by
 /// their locations, not by the order of reading.
 fn read_all(
@@ -183,96 +204,74 @@ fn read_all(
     data: &[(FileId, u64)],
     keydir: &Keydir,
 ) -> Result<Vec<ReadFile>> {
-    let next = AtomicUsize::new(0);
-    let read = Mutex::new(Vec::with_capacity(data.len()));
-    let work = || -> Result<()> {
-        while let Some(&(id, length)) = data.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let file = read_file(fs, directory, id, length, keydir)?;
-            read.lock().push(file);
-        }
-        Ok(())
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(data.len());
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut result = work();
-        for other in others {
-            match other.join() {
-                Ok(others_result) => result = result.and(others_result),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        result
+    let opened = in_parallel(data.len(), |index| {
+        let (id, length) = data[index];
+        let path = names::data(directory, id);
+        let reader = fs.open(&path, Access::Mapped)?;
+        let data = DataFile { id, path, reader, usage: usage_of_length(length), tail: None };
+        let hints = HintFile::open(fs, &names::hint(directory, id), length);
+        Ok((data, hints))
     })?;
-    let mut read = read.into_inner();
-    read.sort_unstable_by_key(|file| file.data.id);
+    let usages = opened.iter().map(|(data, _)| (data.id, data.usage.clone())).collect();
+    let usages = Usages(usages);
+
+    let mut parts = Vec::new();
+    let (mut count, mut key_bytes) = (0, 0);
+    for (index, (_, hints)) in opened.iter().enumerate() {
+        // The longest parts first.
+        let Some(hints) = hints else {
+            parts.insert(0, Part::Records(index));
+            continue;
+        };
+        for &piece in &hints.pieces {
+            parts.push(Part::Hints(index, piece));
+            count += piece.count;
+            key_bytes += piece.key_bytes();
+        }
+    }
+    keydir.reserve(count, key_bytes)?;
+    let found = in_parallel(parts.len(), |part| match parts[part] {
+        Part::Records(index) => {
+            let found = read_records(&opened[index].0, keydir, &usages)?;
+            Ok(Some((index, found)))
+        }
+        Part::Hints(index, piece) => {
+            let (data, hints) = &opened[index];
+            let Some(hints) = hints else { return Ok(None) };
+            bulk::load_piece(hints, piece, data, keydir, &usages)?;
+            Ok(None)
+        }
+    })?;
+    in_parallel(SHARD_COUNT, |shard| {
+        keydir.finish_loading(shard);
+        Ok(())
+    })?;
+
+    let mut read: Vec<_> = opened
+        .into_iter()
+        .map(|(data, hints)| ReadFile {
+            data,
+            hinted: hints.is_some(),
+            damage: Vec::new(),
+            good_end: None,
+        })
+        .collect();
+    for (index, (damage, good_end)) in found.into_iter().flatten() {
+        read[index].damage = damage;
+        read[index].good_end = good_end;
+    }
     Ok(read)
 }
 
-fn read_file(
-    fs: &dyn FileSystem,
-    directory: &Path,
-    id: FileId,
-    length: u64,
-    keydir: &Keydir,
-) -> Result<ReadFile> {
-    let path = names::data(directory, id);
-    let reader = fs.open(&path, Access::Mapped)?;
-    let data = DataFile { id, path, reader, usage: usage_of_length(length), tail: None };
-    if read_hints(fs, &names::hint(directory, id), &data, keydir)? {
-        return Ok(ReadFile { data, hinted: true, damage: Vec::new(), good_end: None });
-    }
-    let (damage, good_end) = read_records(&data, keydir)?;
-    Ok(ReadFile { data, hinted: false, damage, good_end })
-}
-
-/// Fills the keydir from a hint file. `false`, with nothing done, if there is none that can be
-/// believed: the data file tells everything too.
-fn read_hints(fs: &dyn FileSystem, path: &Path, data: &DataFile, keydir: &Keydir) -> Result<bool> {
-    let mut scratch = Vec::new();
-    let Ok(Some(entry)) = fs.entry(path) else { return Ok(false) };
-    let Ok(length) = usize::try_from(entry.length) else { return Ok(false) };
-    let Ok(file) = fs.open(path, Access::Mapped) else { return Ok(false) };
-    let Ok(content) = file.read_at(0, length, &mut scratch) else { return Ok(false) };
-    let Ok(hints) = Hints::check(content, data.usage.length()) else { return Ok(false) };
-    let (mut value, mut records) = (Vec::new(), 0);
-    let mut ages: Option<(Timestamp, Timestamp)> = None;
-    for hint in hints.iter() {
-        let (oldest, newest) = ages.unwrap_or((hint.timestamp, hint.timestamp));
-        ages = Some((oldest.min(hint.timestamp), newest.max(hint.timestamp)));
-        let mut location = Location { file: data.id, offset: hint.offset, size: hint.record_bytes };
-        if hint.is_tombstone || is_unmarked_tombstone(data, hint, &mut value) {
-            data.usage.add_tombstone(hint.record_bytes);
-            location.size = 0;
-        } else {
-            records += 1;
-        }
-        keydir.insert_if_newer(hint.key, location)?;
-    }
-    data.usage.add_loaded(records);
-    if let Some((oldest, newest)) = ages {
-        data.usage.ages.include(oldest);
-        data.usage.ages.include(newest);
-    }
-    Ok(true)
-}
-
-/// Older versions did not mark tombstones in hint files: whatever has the size of one is looked at.
-fn is_unmarked_tombstone(data: &DataFile, hint: Hint<'_>, scratch: &mut Vec<u8>) -> bool {
-    let before_value = HEADER_BYTES + hint.key.len();
-    let value_bytes = usize::try_from(hint.record_bytes).map_or(0, |size| size - before_value);
-    tombstone::SIZES.contains(&value_bytes)
-        && data
-            .reader
-            .read_at(hint.offset + before_value as u64, value_bytes, scratch)
-            .is_ok_and(tombstone::is_tombstone)
-}
-
 /// Fills the keydir from the records themselves.
-fn read_records(data: &DataFile, keydir: &Keydir) -> Result<(Vec<Damage>, Option<u64>)> {
+fn read_records(
+    data: &DataFile,
+    keydir: &Keydir,
+    usages: &Usages,
+) -> Result<(Vec<Damage>, Option<u64>)> {
     let mut records = data.records(data.usage.length());
     let (mut damage, mut good_end) = (Vec::new(), Some(0));
-    let (mut value_count, mut good_bytes) = (0, 0);
+    let mut good_bytes = 0;
     loop {
         let (offset, problem, is_last) = match records.next()? {
             Next::End => break,
@@ -289,9 +288,11 @@ fn read_records(data: &DataFile, keydir: &Keydir) -> Result<(Vec<Damage>, Option
                     data.usage.add_tombstone(size);
                     location.size = 0;
                 } else {
-                    value_count += 1;
+                    data.usage.add_live(size);
                 }
-                keydir.insert_if_newer(record.key, location)?;
+                if let Some(older) = keydir.insert_if_newer(record.key, location)? {
+                    usages.bury(older);
+                }
                 continue;
             }
         };
@@ -300,7 +301,6 @@ fn read_records(data: &DataFile, keydir: &Keydir) -> Result<(Vec<Damage>, Option
             break;
         }
     }
-    data.usage.add_loaded(value_count);
     data.usage.damaged_bytes.store(data.usage.length() - good_bytes, Ordering::Release);
     let good_end = good_end.filter(|end| *end < data.usage.length());
     Ok((damage, good_end))
@@ -346,11 +346,6 @@ fn assemble(
         damage.extend(file.damage);
         files.insert(Arc::new(file.data));
     }
-    keydir.for_each(|_, location| {
-        if let Some(file) = files.get(location.file) {
-            file.usage.revive(location.size);
-        }
-    });
     for file in files.iter().filter(|file| file.usage.dead_bytes() > 0) {
         if let Some((oldest, _)) = file.usage.ages.range() {
             file.usage.note_death(|| oldest);

@@ -26,8 +26,10 @@ mod set_aside;
 mod worker;
 mod write;
 
+mod bulk;
 mod data_file;
 mod keydir;
+mod parallel;
 mod queue;
 mod shared;
 mod writer;
@@ -364,6 +366,7 @@ fn stats(shared: &Shared) -> Stats {
     let counters = &shared.counters;
     let mut details = vec![
         ("keydir_bytes".to_owned(), keydir_bytes.to_string()),
+        ("longest_keydir_growth_us".to_owned(), shared.keydir.longest_growth_us().to_string()),
         ("live_bytes".to_owned(), live.to_string()),
         ("tombstone_bytes".to_owned(), tombstones.to_string()),
         (

@@ -12,8 +12,8 @@ use crate::{Direction, Error, KeyRange, Result};
 
 /// The keys in `range` at one moment, and where they lie.
 ///
-/// The writer waits while the keydir is walked through; readers do not. Each key takes its own
-/// length and 32 bytes for as long as the scan runs.
+/// Nobody waits while the keydir is walked through: a part of it that is changed meanwhile is copied
+/// before. Each key in the range takes its own length and 32 bytes for as long as the scan runs.
 pub(super) struct Snapshot {
     files: Arc<FileSet>,
     /// Older records have expired.
@@ -100,10 +100,13 @@ impl Source for Shared {
     /// Merges may move records meanwhile, from one of these files to another: neither leaves the
     /// set before `pinning` is released.
     fn pin(&self, visit: impl FnMut(&[u8], Location)) -> Arc<FileSet> {
-        let _nothing_leaves = self.pinning.read();
-        let _nothing_is_written = self.writer.lock();
-        self.keydir.for_each(visit);
-        self.files.load_full()
+        let (keydir, files) = {
+            let _nothing_leaves = self.pinning.read();
+            let _nothing_is_written = self.writer.lock();
+            (self.keydir.snapshot(), self.files.load_full())
+        };
+        keydir.for_each(visit);
+        files
     }
 
     fn hidden_before(&self) -> Timestamp {

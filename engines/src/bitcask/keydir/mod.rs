@@ -7,6 +7,8 @@ mod location;
 mod shard;
 
 use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
 use parking_lot::RwLock;
@@ -18,26 +20,40 @@ pub(super) use location::Location;
 
 /// Few enough that an empty keydir is small, enough that a shard of a keydir with many millions of
 /// entries grows within a millisecond.
-const SHARD_COUNT: usize = 256;
+pub(super) const SHARD_COUNT: usize = 256;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Keydir {
-    shards: Box<[RwLock<Shard>]>,
+    shards: Box<[RwLock<Arc<Shard>>]>,
     /// Seeded at random, so that nobody can choose keys that collide.
     hasher: RandomState,
+    longest_growth_us: AtomicU64,
 }
+
+/// The hash of a key, by the seed of one keydir.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyHash(u64);
+
+impl KeyHash {
+    /// The shard that the key belongs to: by the top bits. The shard itself uses the others.
+    pub(super) fn shard(self) -> usize {
+        (self.0 >> 56) as usize
+    }
+}
+
+const _: () = assert!(SHARD_COUNT == 1 << 8, "the shard is chosen by eight bits");
 
 impl Keydir {
     pub(super) fn new() -> Self {
-        let shards = (0..SHARD_COUNT).map(|_| RwLock::new(Shard::new())).collect();
-        Self { shards, hasher: RandomState::default() }
+        let shards = (0..SHARD_COUNT).map(|_| RwLock::default()).collect();
+        Self { shards, hasher: RandomState::default(), longest_growth_us: AtomicU64::new(0) }
     }
 
     /// Where `key` lies.
     pub(super) fn get(&self, key: &[u8]) -> Option<Location> {
-        let (hash, shard) = self.shard(key);
-        shard.read().get(hash, key)
+        let hash = self.hash(key);
+        self.shards[hash.shard()].read().get(hash.0, key)
     }
 
     /// Sets where `key` lies and returns where it lay.
@@ -45,53 +61,81 @@ impl Keydir {
     /// # Errors
     /// [`Error::TooLarge`](crate::Error::TooLarge) if the keydir is full.
     pub(super) fn insert(&self, key: &[u8], location: Location) -> Result<Option<Location>> {
-        let (hash, shard) = self.shard(key);
-        shard.write().insert(&self.hasher, hash, key, location, |_| true)
+        let hash = self.hash(key);
+        self.change(hash, |shard| shard.insert(&self.hasher, hash.0, key, location, |_| true))
     }
 
     /// Sets where `key` lies if it did not lie in a newer place: files may be loaded in any order.
-    pub(super) fn insert_if_newer(&self, key: &[u8], location: Location) -> Result<()> {
-        let (hash, shard) = self.shard(key);
-        shard.write().insert(&self.hasher, hash, key, location, |old| old < location).map(drop)
+    /// Returns the older of two places, which counts no more.
+    pub(super) fn insert_if_newer(
+        &self,
+        key: &[u8],
+        location: Location,
+    ) -> Result<Option<Location>> {
+        let hash = self.hash(key);
+        self.change(hash, |shard| shard.insert_if_newer(&self.hasher, hash.0, key, location))
+    }
+
+    /// The same for many keys of one shard.
+    pub(super) fn insert_all_if_newer<'a>(
+        &self,
+        shard: usize,
+        entries: impl Iterator<Item = (KeyHash, &'a [u8], Location)>,
+        mut older: impl FnMut(Location),
+    ) -> Result<()> {
+        let mut guard = self.shards[shard].write();
+        let shard = Arc::make_mut(&mut guard);
+        for (hash, key, location) in entries {
+            if let Some(loser) = shard.insert_if_newer(&self.hasher, hash.0, key, location)? {
+                older(loser);
+            }
+        }
+        Ok(())
     }
 
     /// Moves `key` if it still lies at `from`; says whether it did.
     pub(super) fn relocate(&self, key: &[u8], from: Location, to: Location) -> Result<bool> {
-        let (hash, shard) = self.shard(key);
-        let mut shard = shard.write();
-        if shard.get(hash, key) != Some(from) {
-            return Ok(false);
-        }
-        shard.insert(&self.hasher, hash, key, to, |_| true).map(|_| true)
+        let hash = self.hash(key);
+        self.change(hash, |shard| {
+            if shard.get(hash.0, key) != Some(from) {
+                return Ok(false);
+            }
+            shard.insert(&self.hasher, hash.0, key, to, |_| true).map(|_| true)
+        })
     }
 
     /// Removes `key` and returns where it lay.
     pub(super) fn remove(&self, key: &[u8]) -> Option<Location> {
-        let (hash, shard) = self.shard(key);
-        shard.write().remove(&self.hasher, hash, key)
+        let hash = self.hash(key);
+        self.change(hash, |shard| shard.remove(&self.hasher, hash.0, key))
     }
 
     /// Removes `key` if it still lies at `from`; says whether it did.
     pub(super) fn remove_at(&self, key: &[u8], from: Location) -> bool {
-        let (hash, shard) = self.shard(key);
-        let mut shard = shard.write();
-        shard.get(hash, key) == Some(from) && shard.remove(&self.hasher, hash, key).is_some()
+        let hash = self.hash(key);
+        self.change(hash, |shard| {
+            shard.get(hash.0, key) == Some(from)
+                && shard.remove(&self.hasher, hash.0, key).is_some()
+        })
     }
 
-    /// Removes the tombstones that loading left.
-    pub(super) fn drop_tombstones(&self) {
-        for shard in &self.shards {
-            shard.write().retain(&self.hasher, |location| !location.is_tombstone());
-        }
+    /// Makes room for so many more keys of so many bytes in all.
+    pub(super) fn reserve(&self, count: usize, key_bytes: usize) -> Result<()> {
+        let (count, key_bytes) = (count.div_ceil(SHARD_COUNT), key_bytes.div_ceil(SHARD_COUNT));
+        self.shards.iter().try_for_each(|shard| {
+            Arc::make_mut(&mut shard.write()).reserve(&self.hasher, count, key_bytes)
+        })
     }
 
-    /// Visits every key and where it lies, one shard after the other.
-    pub(super) fn for_each(&self, mut visit: impl FnMut(&[u8], Location)) {
-        for shard in &self.shards {
-            for (key, location) in shard.read().iter() {
-                visit(key, location);
-            }
-        }
+    /// Removes the tombstones that loading left in a shard, and the room that was not needed.
+    pub(super) fn finish_loading(&self, shard: usize) {
+        Arc::make_mut(&mut self.shards[shard].write()).finish_loading(&self.hasher);
+    }
+
+    /// Every key and where it lies at this moment. As long as nothing is changed meanwhile, it
+    /// shares the memory of the keydir; a shard that is changed is copied before.
+    pub(super) fn snapshot(&self) -> KeydirSnapshot {
+        KeydirSnapshot(self.shards.iter().map(|shard| shard.read().clone()).collect())
     }
 
     /// The number of keys.
@@ -101,19 +145,52 @@ impl Keydir {
 
     /// The bytes allocated for all of it.
     pub(super) fn memory_bytes(&self) -> u64 {
-        let shards: usize = self.shards.iter().map(|shard| shard.read().memory_bytes()).sum();
+        let shard_bytes = |shard: &RwLock<Arc<Shard>>| {
+            size_of::<Shard>() + ARC_BYTES + shard.read().memory_bytes()
+        };
+        let shards: usize = self.shards.iter().map(shard_bytes).sum();
         (shards + size_of_val(&*self.shards)) as u64
     }
 
-    /// The top bits of the hash choose the shard; the shard uses the others.
-    fn shard(&self, key: &[u8]) -> (u64, &RwLock<Shard>) {
-        let hash = self.hasher.hash_one(key);
-        let index = (hash >> 56) as usize;
-        (hash, &self.shards[index])
+    /// The longest time in microseconds that a change waited because a shard grew.
+    pub(super) fn longest_growth_us(&self) -> u64 {
+        self.longest_growth_us.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn hash(&self, key: &[u8]) -> KeyHash {
+        KeyHash(self.hasher.hash_one(key))
+    }
+
+    fn change<T>(&self, hash: KeyHash, change: impl FnOnce(&mut Shard) -> T) -> T {
+        let mut guard = self.shards[hash.shard()].write();
+        let shard = Arc::make_mut(&mut guard);
+        let changed = change(shard);
+        if let Some(growth) = shard.take_growth() {
+            let us = u64::try_from(growth.as_micros()).unwrap_or(u64::MAX);
+            self.longest_growth_us.fetch_max(us, Ordering::Relaxed);
+        }
+        changed
     }
 }
 
-const _: () = assert!(SHARD_COUNT == 1 << 8, "the shard is chosen by eight bits");
+/// The two counters beside what an `Arc` holds.
+const ARC_BYTES: usize = 2 * size_of::<usize>();
+
+/// See [`Keydir::snapshot`].
+#[derive(Debug)]
+pub(super) struct KeydirSnapshot(Vec<Arc<Shard>>);
+
+impl KeydirSnapshot {
+    /// Visits every key and where it lies, in no particular order, letting go of each shard when it
+    /// is through with it.
+    pub(super) fn for_each(self, mut visit: impl FnMut(&[u8], Location)) {
+        for shard in self.0 {
+            for (key, location) in shard.iter() {
+                visit(key, location);
+            }
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -129,7 +206,7 @@ mod tests {
 
     fn entries(keydir: &Keydir) -> BTreeMap<Vec<u8>, Location> {
         let mut found = BTreeMap::new();
-        keydir.for_each(|key, location| {
+        keydir.snapshot().for_each(|key, location| {
             assert!(found.insert(key.to_vec(), location).is_none());
         });
         found
@@ -181,7 +258,9 @@ mod tests {
                         prop_assert_eq!(old, model.insert(key(number), to));
                     }
                     Step::Newer(number, to) => {
-                        keydir.insert_if_newer(&key(number), to).unwrap();
+                        let older = keydir.insert_if_newer(&key(number), to).unwrap();
+                        let old = model.get(&key(number)).copied();
+                        prop_assert_eq!(older, old.map(|old| old.min(to)));
                         let at = model.entry(key(number)).or_insert(to);
                         *at = (*at).max(to);
                     }
@@ -225,7 +304,7 @@ mod tests {
         keydir.insert_if_newer(b"a", at(1, 0)).unwrap();
         keydir.insert_if_newer(b"b", tombstone(2)).unwrap();
         keydir.insert_if_newer(b"b", at(3, 0)).unwrap();
-        keydir.drop_tombstones();
+        (0..SHARD_COUNT).for_each(|shard| keydir.finish_loading(shard));
         assert_eq!(entries(&keydir), BTreeMap::from([(b"b".to_vec(), at(3, 0))]));
     }
 

@@ -12,6 +12,7 @@
 //! the table grows by a quarter, so that it is never much larger than needed.
 
 use std::hash::BuildHasher;
+use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 
@@ -26,11 +27,16 @@ const OFFSET_BITS_MAX: u32 = 31;
 /// The most bytes of an entry before its key.
 const MAX_HEAD_BYTES: usize = MAX_ENCODED_BYTES + 10;
 const SLOTS_MIN: usize = 8;
+/// The table is full when so many of so many parts of its slots are taken.
+const FULL_COUNT: usize = 17;
+const FULL_PARTS: usize = 20;
+/// What an entry takes besides its key, for making room ahead.
+const TYPICAL_HEAD_BYTES: usize = 8;
 /// Garbage in the arena is collected when it is over one part in this many.
 const GARBAGE_PART: usize = 8;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Shard {
     slots: Box<[u32]>,
     arena: Vec<u8>,
@@ -38,6 +44,10 @@ pub(super) struct Shard {
     offset_bits: u32,
     count: usize,
     garbage_bytes: usize,
+    /// Tombstones were put in, which is done only while files are loaded.
+    has_tombstones: bool,
+    /// How long the last growth took, until somebody asks.
+    growth: Option<Duration>,
 }
 
 /// An entry in the arena, taken apart.
@@ -49,17 +59,21 @@ struct Entry {
     key_end: usize,
 }
 
-impl Shard {
-    pub(super) fn new() -> Self {
+impl Default for Shard {
+    fn default() -> Self {
         Self {
             slots: Box::default(),
             arena: Vec::new(),
             offset_bits: OFFSET_BITS_MIN,
             count: 0,
             garbage_bytes: 0,
+            has_tombstones: false,
+            growth: None,
         }
     }
+}
 
+impl Shard {
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -114,6 +128,19 @@ impl Shard {
         Ok(Some(entry.location))
     }
 
+    /// Sets where `key` lies if it did not lie in a newer place; returns the older of two places.
+    pub(super) fn insert_if_newer(
+        &mut self,
+        hasher: &RandomState,
+        hash: u64,
+        key: &[u8],
+        location: Location,
+    ) -> Result<Option<Location>> {
+        self.has_tombstones |= location.is_tombstone();
+        let old = self.insert(hasher, hash, key, location, |old| old < location)?;
+        Ok(old.map(|old| old.min(location)))
+    }
+
     /// Removes `key` and returns where it lay.
     pub(super) fn remove(
         &mut self,
@@ -136,14 +163,42 @@ impl Shard {
         })
     }
 
-    /// Removes the entries whose location `keep` refuses.
-    pub(super) fn retain(&mut self, hasher: &RandomState, keep: impl Fn(&Location) -> bool) {
-        let (slots, offset_bits) = (self.slots.len(), self.offset_bits);
-        let refused = |(_, location): &(&[u8], Location)| !keep(location);
-        let count = self.iter().filter(refused).count();
-        if count > 0 {
-            self.rebuild(hasher, slots, offset_bits, true, keep);
+    /// Makes room for so many more keys of so many bytes in all.
+    pub(super) fn reserve(
+        &mut self,
+        hasher: &RandomState,
+        count: usize,
+        key_bytes: usize,
+    ) -> Result<()> {
+        // Keys do not spread evenly: this many more fit into all shards but a few.
+        let count = self.count + count + 2 * count.isqrt();
+        let arena_bytes = key_bytes + key_bytes / 64 + count * TYPICAL_HEAD_BYTES;
+        let offset_bits = self.offset_bits_for(self.arena.len() + arena_bytes)?;
+        let slots = (count * FULL_PARTS / FULL_COUNT + 1).max(self.slots.len());
+        self.rebuild(hasher, slots, offset_bits, false, |_| true);
+        self.arena.reserve_exact(arena_bytes);
+        Ok(())
+    }
+
+    /// Removes tombstones, and room that was not needed.
+    pub(super) fn finish_loading(&mut self, hasher: &RandomState) {
+        let needed = (self.count * FULL_PARTS / FULL_COUNT + 1).max(SLOTS_MIN);
+        let too_large = self.slots.len() > needed * 5 / 4;
+        if self.has_tombstones || too_large {
+            let slots = if too_large { needed } else { self.slots.len() };
+            let collect = self.has_tombstones || self.garbage_bytes > 0;
+            self.rebuild(hasher, slots, self.offset_bits, collect, |at| !at.is_tombstone());
+            self.has_tombstones = false;
         }
+        if self.arena.capacity() > self.arena.len() + self.arena.len() / 16 {
+            self.arena.shrink_to(self.arena.len() + self.arena.len() / 32);
+        }
+        self.growth = None;
+    }
+
+    /// How long the last growth took; tells each once.
+    pub(super) fn take_growth(&mut self) -> Option<Duration> {
+        self.growth.take()
     }
 
     fn find(&self, hash: u64, key: &[u8]) -> Option<(usize, Entry)> {
@@ -185,7 +240,7 @@ impl Shard {
     }
 
     fn offset(&self, slot: u32) -> usize {
-        (slot & ((1 << self.offset_bits) - 1)) as usize
+        offset_in(slot, self.offset_bits)
     }
 
     fn entry(&self, at: usize) -> Entry {
@@ -242,25 +297,17 @@ impl Shard {
         let collect = self.garbage_bytes > self.arena.len() / GARBAGE_PART + 4_096;
         let arena_needed = self.arena.len().max(ARENA_START) + entry_bytes
             - if collect { self.garbage_bytes } else { 0 };
-        let mut offset_bits = self.offset_bits;
-        while arena_needed >> offset_bits != 0 {
-            offset_bits += 1;
-        }
-        if offset_bits > OFFSET_BITS_MAX {
-            return Err(Error::TooLarge {
-                what: "keydir",
-                size: arena_needed as u64,
-                limit: 1 << OFFSET_BITS_MAX,
-            });
-        }
-        let full = self.count + 1 > self.slots.len() * 17 / 20;
+        let offset_bits = self.offset_bits_for(arena_needed)?;
+        let full = self.count + 1 > self.slots.len() * FULL_COUNT / FULL_PARTS;
         let slots = if full {
             (self.slots.len() * 5 / 4).max(self.count + 2).max(SLOTS_MIN)
         } else {
             self.slots.len()
         };
         if full || collect || offset_bits != self.offset_bits {
+            let began = Instant::now();
             self.rebuild(hasher, slots, offset_bits, collect, |_| true);
+            self.growth = Some(began.elapsed());
         }
         if self.arena.is_empty() {
             self.arena.push(0);
@@ -269,6 +316,22 @@ impl Shard {
             self.arena.reserve_exact(entry_bytes.max(self.arena.len() / 16));
         }
         Ok(())
+    }
+
+    /// How many bits of a slot are needed to tell places in an arena of this length.
+    fn offset_bits_for(&self, arena_bytes: usize) -> Result<u32> {
+        let mut offset_bits = self.offset_bits;
+        while arena_bytes >> offset_bits != 0 {
+            offset_bits += 1;
+        }
+        if offset_bits > OFFSET_BITS_MAX {
+            return Err(Error::TooLarge {
+                what: "keydir",
+                size: arena_bytes as u64,
+                limit: 1 << OFFSET_BITS_MAX,
+            });
+        }
+        Ok(offset_bits)
     }
 
     /// Makes the table anew, and with `collect` the arena too, without its garbage.
@@ -280,47 +343,47 @@ impl Shard {
         collect: bool,
         keep: impl Fn(&Location) -> bool,
     ) {
-        let entries = self.entry_offsets();
-        self.slots = vec![0; slots].into_boxed_slice();
-        self.offset_bits = offset_bits;
+        let old_slots = std::mem::replace(&mut self.slots, vec![0; slots].into_boxed_slice());
+        let old_offset_bits = std::mem::replace(&mut self.offset_bits, offset_bits);
         self.count = 0;
-        let mut arena = Vec::new();
+        let mut fresh = Vec::new();
         if collect {
-            arena.reserve_exact(self.entry_bytes() + self.entry_bytes() / 16);
-            arena.push(0);
+            fresh.reserve_exact(self.entry_bytes() + self.entry_bytes() / 16);
+            fresh.push(0);
         }
-        for at in entries {
-            let entry = self.entry(at);
-            if !keep(&entry.location) {
-                continue;
+        let mut place = |shard: &mut Self, at: usize| {
+            let entry = shard.entry(at);
+            if keep(&entry.location) {
+                let hash = hasher.hash_one(&shard.arena[entry.key_start..entry.key_end]);
+                let offset = if collect { fresh.len() } else { at };
+                if collect {
+                    fresh.extend_from_slice(&shard.arena[at..entry.key_end]);
+                }
+                shard.fill_slot(hash, offset);
+                shard.count += 1;
             }
-            let hash = hasher.hash_one(&self.arena[entry.key_start..entry.key_end]);
-            let offset = if collect { arena.len() } else { at };
-            if collect {
-                arena.extend_from_slice(&self.arena[at..entry.key_end]);
+            entry.key_end
+        };
+        if self.garbage_bytes > 0 {
+            for slot in old_slots.into_iter().filter(|slot| *slot != 0) {
+                place(self, offset_in(slot, old_offset_bits));
             }
-            self.fill_slot(hash, offset);
-            self.count += 1;
+        } else {
+            // Without garbage the entries lie end to end, and are found faster one after the other
+            // than in the order of their slots.
+            let mut at = ARENA_START;
+            while at < self.arena.len() {
+                at = place(self, at);
+            }
         }
         if collect {
-            self.arena = arena;
+            self.arena = fresh;
             self.garbage_bytes = 0;
         }
     }
+}
 
-    /// Where the entries are. Without garbage they lie end to end, and are found faster one after
-    /// the other than in the order of their slots.
-    fn entry_offsets(&self) -> Vec<usize> {
-        let mut offsets = Vec::with_capacity(self.count);
-        if self.garbage_bytes > 0 {
-            offsets.extend(self.slots.iter().filter(|slot| **slot != 0).map(|&s| self.offset(s)));
-            return offsets;
-        }
-        let mut at = ARENA_START;
-        while at < self.arena.len() {
-            offsets.push(at);
-            at = self.entry(at).key_end;
-        }
-        offsets
-    }
+/// The place in the arena that a slot tells.
+fn offset_in(slot: u32, offset_bits: u32) -> usize {
+    (slot & ((1 << offset_bits) - 1)) as usize
 }

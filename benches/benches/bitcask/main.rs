@@ -1,0 +1,147 @@
+//! What the Bitcask engine promises, measured beside the engines it is compared with:
+//!
+//! ```text
+//! cargo bench --bench bitcask
+//! cargo bench --bench bitcask -- --only reads --rounds 5
+//! ```
+//! Every figure is the median of some rounds, in which the engines take turns; ratios are of the
+//! medians of one run. Under `cargo test` every part runs once, with a few records.
+
+mod insert;
+mod open;
+mod reads;
+mod reclaim;
+mod records;
+mod small;
+mod tails;
+
+mod figure;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+use harness::cli::parse;
+use harness::measure::machine::Machine;
+use tempfile::TempDir;
+
+use figure::{Figure, print_figures};
+
+/// The figures of the Bitcask engine, measured beside other engines
+#[derive(Debug, Clone, Parser)]
+#[command(name = "bitcask", max_term_width = 100)]
+struct Cli {
+    /// The parts to run [default: all]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    only: Vec<Part>,
+
+    /// Records of 2,656-byte values; ten times as many of 250 bytes in the large run of `small`
+    #[arg(long, default_value_t = 500_000, value_name = "COUNT")]
+    items: u64,
+
+    /// Rounds of each measurement; the median counts
+    #[arg(long, default_value_t = 3, value_name = "COUNT")]
+    rounds: usize,
+
+    /// Peers that insert too
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "ENGINES",
+        default_value = "fjall,lmdb,rocksdb"
+    )]
+    peers: Vec<String>,
+
+    /// Where the databases lie while they are measured [default: below target/]
+    #[arg(long, value_name = "DIRECTORY")]
+    directory: Option<PathBuf>,
+
+    /// Prints one JSON object a figure
+    #[arg(long)]
+    json: bool,
+
+    /// Given by cargo bench
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Inserts at level `process` against plain writes and the peers
+    Insert,
+    /// Random reads against LMDB, with one thread and two
+    Reads,
+    /// Reads beside a writer and merges: the 99.9th percentile against that of an idle store
+    Tails,
+    /// Small records in batches: many against few, memory a key, the longest growth of the keydir
+    Small,
+    /// Opening from hint files
+    Open,
+    /// Overwriting everything four times, then reclaiming the space
+    Reclaim,
+}
+
+/// What the parts have in common.
+struct Bench {
+    items: u64,
+    rounds: usize,
+    peers: Vec<String>,
+    directory: PathBuf,
+}
+
+impl Bench {
+    /// A directory that goes when it is dropped.
+    fn scratch(&self) -> engines::Result<TempDir> {
+        tempfile::tempdir_in(&self.directory)
+            .map_err(engines::Error::io("make a directory in", &self.directory))
+    }
+}
+
+fn main() -> ExitCode {
+    // Cargo tells a bench run from a test run by this argument.
+    let is_bench = std::env::args().any(|argument| argument == "--bench");
+    let mut cli = if is_bench {
+        match parse::<Cli>() {
+            Ok(cli) => cli,
+            Err(code) => return code,
+        }
+    } else {
+        Cli { items: 300, rounds: 1, ..Cli::parse_from(["bitcask"]) }
+    };
+    if cli.only.is_empty() {
+        cli.only = Part::value_variants().to_vec();
+    }
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bitcask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> engines::Result<()> {
+    let bench = Bench {
+        items: cli.items.max(100),
+        rounds: cli.rounds.max(1),
+        peers: cli.peers,
+        directory: cli.directory.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into()),
+    };
+    if !cli.json
+        && let Ok(machine) = Machine::describe(&bench.directory)
+    {
+        println!("{}\n", machine.summary());
+    }
+    for part in cli.only {
+        let figures: Vec<Figure> = match part {
+            Part::Insert => insert::run(&bench)?,
+            Part::Reads => reads::run(&bench)?,
+            Part::Tails => tails::run(&bench)?,
+            Part::Small => small::run(&bench)?,
+            Part::Open => open::run(&bench)?,
+            Part::Reclaim => reclaim::run(&bench)?,
+        };
+        print_figures(&figures, cli.json);
+    }
+    Ok(())
+}
