@@ -22,7 +22,7 @@ impl Shared {
         let header = Header::new(self.time.now(), key, value)?;
         let mut writer = self.lock_writer()?;
         let location = self.append(&mut writer, header, key, value)?;
-        self.point_at(key, location)?;
+        self.point_at(&writer, key, location)?;
         let sequence = writer.sequence;
         drop(writer);
         self.acknowledge(sequence)
@@ -35,7 +35,7 @@ impl Shared {
             let value = tombstone::v1(writer.file_for(self, size)?);
             let header = Header::new(self.time.now(), key, &value)?;
             let tombstone = self.append(&mut writer, header, key, &value)?;
-            self.forget(key, tombstone);
+            self.forget(&writer, key, tombstone);
         }
         // If the key was not there, its deletion by another thread may still have to be synced.
         let sequence = writer.sequence;
@@ -53,7 +53,7 @@ impl Shared {
                 return Ok(());
             }
             let (file, offset) = writer.append(self, &[&buffers.records])?;
-            self.apply(batch, file, offset, &buffers.sizes)
+            self.apply(&writer, batch, file, offset, &buffers.sizes)
         });
         writer.buffers = buffers;
         writer.trim_buffers();
@@ -137,12 +137,19 @@ impl Shared {
     }
 
     /// Points the keydir at the records of a batch, which start at `offset`.
-    fn apply(&self, batch: &Batch, file: FileId, mut offset: u64, sizes: &[u32]) -> Result<()> {
+    fn apply(
+        &self,
+        writer: &Writer,
+        batch: &Batch,
+        file: FileId,
+        mut offset: u64,
+        sizes: &[u32],
+    ) -> Result<()> {
         for (operation, &size) in batch.iter().zip(sizes) {
             let location = Location { file, offset, size };
             match operation {
-                Operation::Put { key, .. } => self.point_at(key, location)?,
-                Operation::Delete { key } if size > 0 => self.forget(key, location),
+                Operation::Put { key, .. } => self.point_at(writer, key, location)?,
+                Operation::Delete { key } if size > 0 => self.forget(writer, key, location),
                 Operation::Delete { .. } => {}
             }
             offset += u64::from(size);
@@ -150,11 +157,11 @@ impl Shared {
         Ok(())
     }
 
-    /// The record at `location` is the newest of `key`.
-    fn point_at(&self, key: &[u8], location: Location) -> Result<()> {
+    /// The record at `location`, in the active file, is the newest of `key`.
+    fn point_at(&self, writer: &Writer, key: &[u8], location: Location) -> Result<()> {
         let old = self.keydir.insert(key, location)?;
-        if let Some(file) = self.files.load().get(location.file) {
-            file.usage.add_live(location.size);
+        if let Some(usage) = writer.active_usage() {
+            usage.add_live(location.size);
         }
         if let Some(old) = old {
             self.bury(old);
@@ -162,11 +169,11 @@ impl Shared {
         Ok(())
     }
 
-    /// The record at `tombstone` deletes `key`.
-    fn forget(&self, key: &[u8], tombstone: Location) {
-        if let Some(file) = self.files.load().get(tombstone.file) {
-            file.usage.add_tombstone(tombstone.size);
-            file.usage.note_death(|| self.time.now());
+    /// The record at `tombstone`, in the active file, deletes `key`.
+    fn forget(&self, writer: &Writer, key: &[u8], tombstone: Location) {
+        if let Some(usage) = writer.active_usage() {
+            usage.add_tombstone(tombstone.size);
+            usage.note_death(|| self.time.now());
         }
         if let Some(old) = self.keydir.remove(key) {
             self.bury(old);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::data_file::{DataFile, Tail};
+use super::data_file::{DataFile, Tail, Usage};
 use super::names::{self, FileId};
 use super::shared::{Shared, usage_of_length};
 use crate::fs::{Access, Appender, Create, Filler, WriteFile};
@@ -151,6 +151,11 @@ impl Writer {
         files.extend(self.active.as_ref().map(|active| active.file.file().clone()));
         let directory = std::mem::take(&mut self.directory_unsynced);
         Ok(Unsynced { files, directory, sequence: self.sequence })
+    }
+
+    /// What the active file holds.
+    pub(super) fn active_usage(&self) -> Option<&Usage> {
+        self.active.as_ref().map(|active| &*active.data.usage)
     }
 
     pub(super) fn is_active(&self, id: FileId) -> bool {

@@ -22,8 +22,9 @@ impl Location {
     }
 
     /// Encodes file, offset and size as varints, seven bits a byte, lowest first, a set top bit
-    /// saying that more follow. Returns how many bytes of `out` that takes.
-    pub(super) fn encode(&self, out: &mut [u8; MAX_ENCODED_BYTES]) -> usize {
+    /// saying that more follow. Returns how many bytes of `out` that takes, of at most
+    /// [`MAX_ENCODED_BYTES`].
+    pub(super) fn encode(&self, out: &mut [u8]) -> usize {
         let mut length = 0;
         for number in [u64::from(self.file), self.offset, u64::from(self.size)] {
             length += put_varint(&mut out[length..], number);

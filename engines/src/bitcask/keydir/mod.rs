@@ -3,6 +3,7 @@
 //! Keys are spread over shards, each behind a lock of its own that is held for a look-up or a
 //! change in memory only, never across I/O: readers do not wait for the writer's disk.
 
+mod arena;
 mod location;
 mod shard;
 

@@ -16,14 +16,13 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 
+use super::arena::Arena;
 use super::location::{Location, MAX_ENCODED_BYTES, put_varint, take_varint};
 use crate::{Error, Result};
 
-/// The first byte of the arena is not used, so that no entry lies at 0.
-const ARENA_START: usize = 1;
-const OFFSET_BITS_MIN: u32 = 12;
+const PLACE_BITS_MIN: u32 = 12;
 /// Half a terabyte of keys in all shards together.
-const OFFSET_BITS_MAX: u32 = 31;
+const PLACE_BITS_MAX: u32 = 31;
 /// The most bytes of an entry before its key.
 const MAX_HEAD_BYTES: usize = MAX_ENCODED_BYTES + 10;
 const SLOTS_MIN: usize = 8;
@@ -39,9 +38,9 @@ const GARBAGE_PART: usize = 8;
 #[derive(Debug, Clone)]
 pub(super) struct Shard {
     slots: Box<[u32]>,
-    arena: Vec<u8>,
+    arena: Arena,
     /// How many low bits of a slot are the entry's place.
-    offset_bits: u32,
+    place_bits: u32,
     count: usize,
     garbage_bytes: usize,
     /// Tombstones were put in, which is done only while files are loaded.
@@ -51,20 +50,40 @@ pub(super) struct Shard {
 }
 
 /// An entry in the arena, taken apart.
-struct Entry {
-    at: usize,
+struct Entry<'a> {
     location: Location,
     location_width: usize,
-    key_start: usize,
-    key_end: usize,
+    key: &'a [u8],
+    /// Of all of it.
+    length: usize,
+}
+
+impl<'a> Entry<'a> {
+    fn parse(bytes: &'a [u8]) -> Self {
+        let (location, location_width) = Location::decode(bytes);
+        let (key_length, width) = take_varint(&bytes[location_width..]);
+        let key_start = location_width + width;
+        #[expect(clippy::cast_possible_truncation, reason = "the length of a key in memory")]
+        let length = key_start + key_length as usize;
+        Self { location, location_width, key: &bytes[key_start..length], length }
+    }
+}
+
+/// An entry that was looked for.
+struct Found {
+    slot: usize,
+    place: usize,
+    location: Location,
+    location_width: usize,
+    length: usize,
 }
 
 impl Default for Shard {
     fn default() -> Self {
         Self {
             slots: Box::default(),
-            arena: Vec::new(),
-            offset_bits: OFFSET_BITS_MIN,
+            arena: Arena::default(),
+            place_bits: PLACE_BITS_MIN,
             count: 0,
             garbage_bytes: 0,
             has_tombstones: false,
@@ -78,18 +97,13 @@ impl Shard {
         self.count
     }
 
-    /// What the arena holds that is not garbage.
-    fn entry_bytes(&self) -> usize {
-        self.arena.len() - self.garbage_bytes
-    }
-
     /// Everything allocated.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.slots.len() * size_of::<u32>() + self.arena.capacity()
+        self.slots.len() * size_of::<u32>() + self.arena.memory_bytes()
     }
 
     pub(super) fn get(&self, hash: u64, key: &[u8]) -> Option<Location> {
-        self.find(hash, key).map(|(_, entry)| entry.location)
+        self.find(hash, key).map(|found| found.location)
     }
 
     /// Sets where `key` lies and returns where it lay, unless `replace` says, asked about that,
@@ -105,27 +119,21 @@ impl Shard {
         location: Location,
         replace: impl FnOnce(Location) -> bool,
     ) -> Result<Option<Location>> {
-        let Some((_, entry)) = self.find(hash, key) else {
-            self.make_room(hasher, key.len())?;
-            let offset = self.push_entry(key, location);
-            self.fill_slot(hash, offset);
-            self.count += 1;
+        let Some(found) = self.find(hash, key) else {
+            self.push(hasher, hash, key, location)?;
             return Ok(None);
         };
-        if !replace(entry.location) {
-            return Ok(Some(entry.location));
+        if replace(found.location) {
+            let place = &mut self.arena.at_mut(found.place)[..found.location_width];
+            if !location.encode_into(place) {
+                // The wider entry goes to the end of the arena, for which room is made first. That
+                // may move everything, so the key is looked up anew.
+                self.make_room(hasher, key.len())?;
+                self.remove(hasher, hash, key);
+                self.push(hasher, hash, key, location)?;
+            }
         }
-        let place = entry.at..entry.at + entry.location_width;
-        if !location.encode_into(&mut self.arena[place]) {
-            // The wider entry goes to the end of the arena, where `make_room` first makes room.
-            // That may move everything, so the key is looked up anew.
-            self.make_room(hasher, key.len())?;
-            self.remove(hasher, hash, key);
-            let offset = self.push_entry(key, location);
-            self.fill_slot(hash, offset);
-            self.count += 1;
-        }
-        Ok(Some(entry.location))
+        Ok(Some(found.location))
     }
 
     /// Sets where `key` lies if it did not lie in a newer place; returns the older of two places.
@@ -148,18 +156,18 @@ impl Shard {
         hash: u64,
         key: &[u8],
     ) -> Option<Location> {
-        let (slot, entry) = self.find(hash, key)?;
-        self.garbage_bytes += entry.key_end - entry.at;
+        let found = self.find(hash, key)?;
+        self.garbage_bytes += found.length;
         self.count -= 1;
-        self.free_slot(hasher, slot);
-        Some(entry.location)
+        self.free_slot(hasher, found.slot);
+        Some(found.location)
     }
 
     /// Every key and where it lies, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], Location)> {
         self.slots.iter().filter(|slot| **slot != 0).map(|slot| {
-            let entry = self.entry(self.offset(*slot));
-            (&self.arena[entry.key_start..entry.key_end], entry.location)
+            let entry = self.entry(self.place(*slot));
+            (entry.key, entry.location)
         })
     }
 
@@ -173,10 +181,10 @@ impl Shard {
         // Keys do not spread evenly: this many more fit into all shards but a few.
         let count = self.count + count + 2 * count.isqrt();
         let arena_bytes = key_bytes + key_bytes / 64 + count * TYPICAL_HEAD_BYTES;
-        let offset_bits = self.offset_bits_for(self.arena.len() + arena_bytes)?;
+        let place_bits = self.place_bits_for(self.arena.end_after(0) + arena_bytes)?;
         let slots = (count * FULL_PARTS / FULL_COUNT + 1).max(self.slots.len());
-        self.rebuild(hasher, slots, offset_bits, false, |_| true);
-        self.arena.reserve_exact(arena_bytes);
+        self.rebuild(hasher, slots, place_bits, false, |_| true);
+        self.arena.reserve(arena_bytes);
         Ok(())
     }
 
@@ -187,11 +195,8 @@ impl Shard {
         if self.has_tombstones || too_large {
             let slots = if too_large { needed } else { self.slots.len() };
             let collect = self.has_tombstones || self.garbage_bytes > 0;
-            self.rebuild(hasher, slots, self.offset_bits, collect, |at| !at.is_tombstone());
+            self.rebuild(hasher, slots, self.place_bits, collect, |at| !at.is_tombstone());
             self.has_tombstones = false;
-        }
-        if self.arena.capacity() > self.arena.len() + self.arena.len() / 16 {
-            self.arena.shrink_to(self.arena.len() + self.arena.len() / 32);
         }
         self.growth = None;
     }
@@ -201,21 +206,22 @@ impl Shard {
         self.growth.take()
     }
 
-    fn find(&self, hash: u64, key: &[u8]) -> Option<(usize, Entry)> {
+    fn find(&self, hash: u64, key: &[u8]) -> Option<Found> {
         if self.slots.is_empty() {
             return None;
         }
-        let wanted = self.slot_value(hash, 0) >> self.offset_bits;
+        let wanted = self.slot_value(hash, 0) >> self.place_bits;
         let mut at = self.home(hash);
         loop {
             let slot = self.slots[at];
             if slot == 0 {
                 return None;
             }
-            if slot >> self.offset_bits == wanted {
-                let entry = self.entry(self.offset(slot));
-                if self.arena[entry.key_start..entry.key_end] == *key {
-                    return Some((at, entry));
+            if slot >> self.place_bits == wanted {
+                let place = self.place(slot);
+                let Entry { location, location_width, key: found, length } = self.entry(place);
+                if found == key {
+                    return Some(Found { slot: at, place, location, location_width, length });
                 }
             }
             at = self.next(at);
@@ -232,45 +238,45 @@ impl Shard {
         if slot + 1 == self.slots.len() { 0 } else { slot + 1 }
     }
 
-    fn slot_value(&self, hash: u64, offset: usize) -> u32 {
-        let tag = ((hash >> 32) as u32) << self.offset_bits;
-        #[expect(clippy::cast_possible_truncation, reason = "below 2^offset_bits: `make_room`")]
-        let offset = offset as u32;
-        tag | offset
+    fn slot_value(&self, hash: u64, place: usize) -> u32 {
+        let tag = ((hash >> 32) as u32) << self.place_bits;
+        #[expect(clippy::cast_possible_truncation, reason = "below 2^place_bits: `make_room`")]
+        let place = place as u32;
+        tag | place
     }
 
-    fn offset(&self, slot: u32) -> usize {
-        offset_in(slot, self.offset_bits)
+    fn place(&self, slot: u32) -> usize {
+        place_in(slot, self.place_bits)
     }
 
-    fn entry(&self, at: usize) -> Entry {
-        let (location, location_width) = Location::decode(&self.arena[at..]);
-        let (key_length, width) = take_varint(&self.arena[at + location_width..]);
-        let key_start = at + location_width + width;
-        #[expect(clippy::cast_possible_truncation, reason = "the length of a key in memory")]
-        let key_end = key_start + key_length as usize;
-        Entry { at, location, location_width, key_start, key_end }
+    fn entry(&self, place: usize) -> Entry<'_> {
+        Entry::parse(self.arena.at(place))
     }
 
-    /// Appends an entry; `make_room` was called for it.
-    fn push_entry(&mut self, key: &[u8], location: Location) -> usize {
+    /// Adds an entry for a key that has none.
+    fn push(
+        &mut self,
+        hasher: &RandomState,
+        hash: u64,
+        key: &[u8],
+        location: Location,
+    ) -> Result<()> {
+        self.make_room(hasher, key.len())?;
         let mut head = [0; MAX_HEAD_BYTES];
-        let mut encoded = [0; MAX_ENCODED_BYTES];
-        let width = location.encode(&mut encoded);
-        head[..width].copy_from_slice(&encoded[..width]);
+        let width = location.encode(&mut head);
         let width = width + put_varint(&mut head[width..], key.len() as u64);
-        let at = self.arena.len();
-        self.arena.extend_from_slice(&head[..width]);
-        self.arena.extend_from_slice(key);
-        at
+        let place = self.arena.push([&head[..width], key]);
+        self.fill_slot(hash, place);
+        self.count += 1;
+        Ok(())
     }
 
-    fn fill_slot(&mut self, hash: u64, offset: usize) {
+    fn fill_slot(&mut self, hash: u64, place: usize) {
         let mut at = self.home(hash);
         while self.slots[at] != 0 {
             at = self.next(at);
         }
-        self.slots[at] = self.slot_value(hash, offset);
+        self.slots[at] = self.slot_value(hash, place);
     }
 
     /// Frees a slot and closes the gap: an entry behind it that would be found only by passing
@@ -278,8 +284,7 @@ impl Shard {
     fn free_slot(&mut self, hasher: &RandomState, slot: usize) {
         let (mut gap, mut at) = (slot, self.next(slot));
         while self.slots[at] != 0 {
-            let entry = self.entry(self.offset(self.slots[at]));
-            let home = self.home(hasher.hash_one(&self.arena[entry.key_start..entry.key_end]));
+            let home = self.home(hasher.hash_one(self.entry(self.place(self.slots[at])).key));
             let passes_gap =
                 if gap <= at { home <= gap || home > at } else { home <= gap && home > at };
             if passes_gap {
@@ -293,45 +298,36 @@ impl Shard {
 
     /// Makes sure that a new entry for a key of this length has a slot and a place in the arena.
     fn make_room(&mut self, hasher: &RandomState, key_length: usize) -> Result<()> {
-        let entry_bytes = key_length + MAX_HEAD_BYTES;
-        let collect = self.garbage_bytes > self.arena.len() / GARBAGE_PART + 4_096;
-        let arena_needed = self.arena.len().max(ARENA_START) + entry_bytes
-            - if collect { self.garbage_bytes } else { 0 };
-        let offset_bits = self.offset_bits_for(arena_needed)?;
+        let place_bits = self.place_bits_for(self.arena.end_after(key_length + MAX_HEAD_BYTES))?;
+        let collect = self.garbage_bytes > self.arena.used_bytes() / GARBAGE_PART + 4_096;
         let full = self.count + 1 > self.slots.len() * FULL_COUNT / FULL_PARTS;
         let slots = if full {
             (self.slots.len() * 5 / 4).max(self.count + 2).max(SLOTS_MIN)
         } else {
             self.slots.len()
         };
-        if full || collect || offset_bits != self.offset_bits {
+        if full || collect || place_bits != self.place_bits {
             let began = Instant::now();
-            self.rebuild(hasher, slots, offset_bits, collect, |_| true);
+            self.rebuild(hasher, slots, place_bits, collect, |_| true);
             self.growth = Some(began.elapsed());
-        }
-        if self.arena.is_empty() {
-            self.arena.push(0);
-        }
-        if self.arena.capacity() - self.arena.len() < entry_bytes {
-            self.arena.reserve_exact(entry_bytes.max(self.arena.len() / 16));
         }
         Ok(())
     }
 
     /// How many bits of a slot are needed to tell places in an arena of this length.
-    fn offset_bits_for(&self, arena_bytes: usize) -> Result<u32> {
-        let mut offset_bits = self.offset_bits;
-        while arena_bytes >> offset_bits != 0 {
-            offset_bits += 1;
+    fn place_bits_for(&self, arena_bytes: usize) -> Result<u32> {
+        let mut place_bits = self.place_bits;
+        while arena_bytes >> place_bits != 0 {
+            place_bits += 1;
         }
-        if offset_bits > OFFSET_BITS_MAX {
+        if place_bits > PLACE_BITS_MAX {
             return Err(Error::TooLarge {
                 what: "keydir",
                 size: arena_bytes as u64,
-                limit: 1 << OFFSET_BITS_MAX,
+                limit: 1 << PLACE_BITS_MAX,
             });
         }
-        Ok(offset_bits)
+        Ok(place_bits)
     }
 
     /// Makes the table anew, and with `collect` the arena too, without its garbage.
@@ -339,51 +335,44 @@ impl Shard {
         &mut self,
         hasher: &RandomState,
         slots: usize,
-        offset_bits: u32,
+        place_bits: u32,
         collect: bool,
         keep: impl Fn(&Location) -> bool,
     ) {
         let old_slots = std::mem::replace(&mut self.slots, vec![0; slots].into_boxed_slice());
-        let old_offset_bits = std::mem::replace(&mut self.offset_bits, offset_bits);
+        let old_place_bits = std::mem::replace(&mut self.place_bits, place_bits);
+        let old_arena = std::mem::take(&mut self.arena);
+        let has_garbage = self.garbage_bytes > 0;
         self.count = 0;
-        let mut fresh = Vec::new();
-        if collect {
-            fresh.reserve_exact(self.entry_bytes() + self.entry_bytes() / 16);
-            fresh.push(0);
-        }
-        let mut place = |shard: &mut Self, at: usize| {
-            let entry = shard.entry(at);
+        let mut fresh = Arena::default();
+        let mut add = |place: usize, bytes: &[u8]| {
+            let entry = Entry::parse(bytes);
             if keep(&entry.location) {
-                let hash = hasher.hash_one(&shard.arena[entry.key_start..entry.key_end]);
-                let offset = if collect { fresh.len() } else { at };
-                if collect {
-                    fresh.extend_from_slice(&shard.arena[at..entry.key_end]);
-                }
-                shard.fill_slot(hash, offset);
-                shard.count += 1;
+                let hash = hasher.hash_one(entry.key);
+                let place = if collect { fresh.push([&bytes[..entry.length], &[]]) } else { place };
+                self.fill_slot(hash, place);
+                self.count += 1;
             }
-            entry.key_end
+            entry.length
         };
-        if self.garbage_bytes > 0 {
+        if has_garbage {
             for slot in old_slots.into_iter().filter(|slot| *slot != 0) {
-                place(self, offset_in(slot, old_offset_bits));
+                let place = place_in(slot, old_place_bits);
+                add(place, old_arena.at(place));
             }
         } else {
             // Without garbage the entries lie end to end, and are found faster one after the other
             // than in the order of their slots.
-            let mut at = ARENA_START;
-            while at < self.arena.len() {
-                at = place(self, at);
-            }
+            old_arena.for_each(add);
         }
+        self.arena = if collect { fresh } else { old_arena };
         if collect {
-            self.arena = fresh;
             self.garbage_bytes = 0;
         }
     }
 }
 
 /// The place in the arena that a slot tells.
-fn offset_in(slot: u32, offset_bits: u32) -> usize {
-    (slot & ((1 << offset_bits) - 1)) as usize
+fn place_in(slot: u32, place_bits: u32) -> usize {
+    (slot & ((1 << place_bits) - 1)) as usize
 }
