@@ -134,7 +134,6 @@ impl Listing {
         };
         let keydir = Keydir::new();
         read_all(fs, directory, &self.marked, &keydir)?;
-        keydir.drop_tombstones();
         match keydir.count() {
             0 => Ok(()),
             records => Err(Error::corruption(

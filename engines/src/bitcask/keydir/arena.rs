@@ -93,7 +93,9 @@ mod tests {
     #[test]
     fn entries_of_every_length_are_found_and_walked_through() {
         let mut arena = Arena::default();
-        let entry = |length: usize| [&(length as u32).to_be_bytes()[..], &vec![7; length]].concat();
+        let entry = |length: usize| {
+            [&u32::try_from(length).unwrap().to_be_bytes()[..], &vec![7; length]].concat()
+        };
         let lengths = (0..200).chain([4_000, 4_091, 4_092, 4_093, 9_000, 70_000, 0, 1]);
         let mut places = Vec::new();
         for length in lengths {
