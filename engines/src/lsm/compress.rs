@@ -8,6 +8,7 @@
 //! 4  raw deflate (Mojang's fork)
 //! ```
 
+use super::snappy;
 use crate::{Compression, Error};
 
 /// How a block is stored. Persisted: do not renumber.
@@ -113,6 +114,11 @@ pub(crate) fn is_plain(block_type: u8) -> bool {
     block_type == BlockType::Plain as u8
 }
 
+/// Whether a block of that type can be decompressed in part.
+pub(crate) fn is_snappy(block_type: u8) -> bool {
+    block_type == SNAPPY
+}
+
 /// Puts into `out`, whose content goes, what the block was before compression: at most `limit`
 /// bytes. Memory is taken for what the stored bytes can really hold only.
 pub(crate) fn decompress(
@@ -121,10 +127,13 @@ pub(crate) fn decompress(
     limit: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), DecompressError> {
+    if block_type == SNAPPY {
+        // It writes over what is there: clearing memory first would cost as much again.
+        return decompress_snappy(stored, limit, out);
+    }
     out.clear();
     match block_type {
         _ if is_plain(block_type) => out.extend_from_slice(stored),
-        SNAPPY => decompress_snappy(stored, limit, out)?,
         ZSTD_OR_ZLIB if is_zlib(stored) => inflate(Deflate::Zlib, stored, limit, out)?,
         ZSTD_OR_ZLIB => decompress_zstd(stored, limit, out)?,
         RAW_DEFLATE => inflate(Deflate::Raw, stored, limit, out)?,
@@ -154,21 +163,54 @@ fn decompress_snappy(
     limit: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), DecompressError> {
-    let length = snap::raw::decompress_len(stored).map_err(|error| malformed(error.to_string()))?;
-    if length > limit {
-        return Err(too_large(limit));
-    }
-    // The densest element makes 64 bytes of 3.
-    if length / 22 > stored.len() {
-        let problem = format!("snappy claims {length} bytes from {}", stored.len());
-        return Err(malformed(problem));
-    }
-    out.resize(length, 0);
-    let written = snap::raw::Decoder::new().decompress(stored, out);
-    if written.map_err(|error| malformed(error.to_string()))? != length {
-        return Err(malformed("snappy: the length is wrong"));
-    }
+    let mut part = PartialSnappy::new(stored, limit, out)?;
+    part.finish(out)?;
     Ok(())
+}
+
+/// A Snappy block that is decompressed as far as somebody needs it.
+pub(crate) struct PartialSnappy<'a>(snappy::Decoder<'a>);
+
+impl<'a> PartialSnappy<'a> {
+    /// Gives `out` the length of the content and [`snappy::SLACK`]; what is in it means nothing.
+    pub(crate) fn new(
+        stored: &'a [u8],
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, DecompressError> {
+        let decoder = snappy::Decoder::new(stored).map_err(snappy_problem)?;
+        let length = decoder.length();
+        if length > limit {
+            return Err(too_large(limit));
+        }
+        // The densest element makes 64 bytes of 3.
+        if length / 22 > stored.len() {
+            return Err(malformed(format!("snappy claims {length} bytes from {}", stored.len())));
+        }
+        out.resize(length + snappy::SLACK, 0);
+        Ok(Self(decoder))
+    }
+
+    /// The length of the content.
+    pub(crate) fn length(&self) -> usize {
+        self.0.length()
+    }
+
+    /// Sees to it that the first `wanted` bytes of the content are in `out`.
+    pub(crate) fn advance(&mut self, out: &mut [u8], wanted: usize) -> Result<(), DecompressError> {
+        self.0.advance(out, wanted).map_err(snappy_problem)
+    }
+
+    /// Decompresses all that is left, and cuts `out` to the content.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), DecompressError> {
+        self.0.finish(out).map_err(snappy_problem)?;
+        out.truncate(self.length());
+        Ok(())
+    }
+}
+
+fn snappy_problem(problem: &'static str) -> DecompressError {
+    malformed(format!("snappy: {problem}"))
 }
 
 #[cfg(feature = "zstd")]

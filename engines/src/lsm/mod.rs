@@ -7,6 +7,9 @@
 //! - Level 0 may hold many tables: they are merged late and at once, instead of rewriting as data
 //!   comes in (see [`Options`]), on several threads, each with a range of keys.
 //! - Tables are large (32 MiB): opening is cheap.
+//! - Tables hold a second filter, over all of their keys, which LevelDB passes over; indexes lie in
+//!   memory made for searching; blocks are decompressed as far as a lookup needs them.
+//! - The block cache keeps what is read again and again, whatever is walked over.
 
 // From the engine down to the bytes.
 mod options;
@@ -17,7 +20,10 @@ mod by_hand;
 mod background;
 mod compaction;
 mod core;
+mod cursor;
 mod flush;
+mod multi_get;
+mod reader;
 mod reads;
 mod recovery;
 mod write;
@@ -52,7 +58,9 @@ mod table_cache;
 mod block;
 mod compress;
 mod filter;
+mod snappy;
 mod table;
+mod table_filter;
 
 mod edit;
 mod log;
@@ -70,6 +78,8 @@ mod test_iter;
 mod testing;
 
 pub use by_hand::CompactionPause;
+pub use cursor::{Cursor, CursorOptions};
 pub use options::Options;
+pub use reader::Reader;
 pub use snapshot::Snapshot;
 pub use store::{Lsm, REGISTRATION};

@@ -1,6 +1,9 @@
 //! What can be chosen, with defaults and what they cost.
 
-use crate::{Compression, Durability, OpenOptions};
+use std::ops::RangeInclusive;
+
+use super::compress::Compressor;
+use crate::{Compression, Durability, Error, OpenOptions, Result};
 
 /// The settings of an [`Lsm`](super::Lsm). Whatever is chosen, LevelDB opens the directory (with
 /// [`Compression::Zstd`] its head only).
@@ -22,12 +25,15 @@ pub struct Options {
     /// Memory for uncompressed blocks that were read and for the indexes and filters of open
     /// tables, in bytes; of which a quarter stays for blocks. Default: 128 MiB.
     pub block_cache_bytes: usize,
-    /// The size of a table block before compression, in bytes. Larger blocks compress better and
-    /// cost more to read one record from. Default: 4 KiB, as LevelDB.
+    /// The size of a table block before compression, in bytes, 64 to 64 MiB. Larger blocks
+    /// compress better and cost more to read one record from. Default: 6 KiB, where texts of 2.6 KB
+    /// take less space than in RocksDB.
     pub block_bytes: usize,
-    /// Every so many entries of a block a key is stored whole. Default: 16, as LevelDB.
+    /// Every so many entries of a block, at least 1, a key is stored whole. Default: 16, as
+    /// LevelDB.
     pub restart_interval: usize,
-    /// Bits a key for the filter that spares reading blocks for missing keys; 0 for no filter.
+    /// Bits a key for the filters that spare reading blocks for missing keys, up to 64; 0 for no
+    /// filter. Tables hold two: LevelDB's, and one over the whole table, which is asked here.
     /// Default: 10, which lets 1 % of the missing keys through.
     pub filter_bits: usize,
     /// How large the tables grow that compactions write, in bytes on disk. Large ones make opening
@@ -67,7 +73,7 @@ impl Default for Options {
             memtable_bytes: 32 << 20,
             memtable_count: 4,
             block_cache_bytes: 128 << 20,
-            block_bytes: 4 << 10,
+            block_bytes: 6 << 10,
             restart_interval: 16,
             filter_bits: 10,
             table_bytes: 32 << 20,
@@ -86,8 +92,8 @@ impl Default for Options {
 }
 
 impl From<&OpenOptions> for Options {
-    /// Half of the memory is for memtables, half for blocks, indexes and filters. Memtables are at most 64 MiB:
-    /// larger ones gain nothing more and replay slowly.
+    /// Half of the memory is for memtables, half for blocks, indexes and filters. Memtables are at
+    /// most 64 MiB: larger ones gain nothing more and replay slowly.
     fn from(options: &OpenOptions) -> Self {
         let defaults = Self::default();
         let half = usize::try_from(options.memory_bytes / 2).unwrap_or(usize::MAX);
@@ -112,7 +118,34 @@ const SMALLEST_MEMTABLE_BYTES: usize = 256 << 10;
 /// More bits a key take space and gain nothing: a filter probes 30 of them at most.
 const FILTER_BITS_MAX: usize = 64;
 
+const BLOCK_BYTES: RangeInclusive<usize> = 64..=64 << 20;
+const ZSTD_LEVELS: RangeInclusive<i32> = 1..=22;
+
 impl Options {
+    /// Refuses what no table can be made with.
+    pub(super) fn check(&self) -> Result<()> {
+        let refuse = |problem: String| Err(Error::InvalidArgument(problem));
+        if !BLOCK_BYTES.contains(&self.block_bytes) {
+            return refuse(format!("blocks of {} bytes: 64 to 64 MiB", self.block_bytes));
+        }
+        if self.restart_interval == 0 {
+            return refuse("a restart interval of 0: at least 1".to_owned());
+        }
+        if self.filter_bits > FILTER_BITS_MAX {
+            return refuse(format!("{} filter bits a key: 0 to 64", self.filter_bits));
+        }
+        if self.table_bytes == 0 {
+            return refuse("tables of 0 bytes: at least 1".to_owned());
+        }
+        match self.compression {
+            Compression::Zstd(level) if !ZSTD_LEVELS.contains(&level) => {
+                refuse(format!("zstd at level {level}: 1 to 22"))
+            }
+            // Whether this build has it.
+            compression => Compressor::new(compression).map(drop),
+        }
+    }
+
     /// The options with what cannot work replaced by what is nearest to it.
     pub(super) fn sanitized(&self) -> Self {
         let level0_tables = self.level0_tables.max(1);
@@ -120,10 +153,6 @@ impl Options {
         Self {
             memtable_bytes: self.memtable_bytes.max(1),
             memtable_count: self.memtable_count.max(2),
-            block_bytes: self.block_bytes.clamp(64, 64 << 20),
-            restart_interval: self.restart_interval.max(1),
-            filter_bits: self.filter_bits.min(FILTER_BITS_MAX),
-            table_bytes: self.table_bytes.max(1),
             open_tables: self.open_tables.max(8),
             level0_tables,
             level0_slowdown_tables,
@@ -177,11 +206,5 @@ mod tests {
         assert_eq!(options.memtable_bytes, SMALLEST_MEMTABLE_BYTES);
         assert!(options.level0_tables < options.level0_slowdown_tables);
         assert!(options.level0_slowdown_tables < options.level0_stop_tables);
-    }
-
-    #[test]
-    fn filters_do_not_grow_without_bound() {
-        let options = Options { filter_bits: usize::MAX, ..Options::default() }.sanitized();
-        assert_eq!(options.filter_bits, FILTER_BITS_MAX);
     }
 }

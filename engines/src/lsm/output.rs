@@ -36,6 +36,7 @@ impl<'a> OutputTable<'a> {
             restart_interval: options.restart_interval,
             compression: options.compression,
             filter_bits_per_key: Some(filter_bits).filter(|bits| *bits > 0),
+            has_table_filter: true,
         };
         let builder = TableBuilder::new(Arc::clone(&file), options)?;
         Ok(Self { home, number, builder, file, leftover, last_user_key: None, is_clean: true })

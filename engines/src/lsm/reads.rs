@@ -4,19 +4,20 @@
 //! that is visible at that sequence, whatever is flushed, merged and removed meanwhile. It takes no
 //! lock.
 
-use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::core::Core;
-use super::db_iter::DbIter;
+use super::cursor::CursorOptions;
 use super::edit::LEVEL_COUNT;
 use super::iterator::InternalIterator;
 use super::key::{EntryKind, ParsedKey, SEEK_KIND, Sequence, push_internal_key};
 use super::level_iter::LevelIter;
 use super::merge_iter::MergeIter;
 use super::picker::{PROBE_COST_BYTES, SEEK_COST_BYTES};
+use super::reader::Reader;
 use super::table::ReadOptions;
+use super::table_filter::KeyHash;
 use super::version::TableFile;
 use super::view::View;
 use crate::engine::Visitor;
@@ -26,27 +27,34 @@ use crate::{Direction, KeyRange, Result};
 const DEBT_STEP_BYTES: u64 = 256 << 10;
 
 impl Core {
-    /// Lends the value of `key` at `sequence`, or at the present.
-    pub(crate) fn get(
+    /// Lends the value of `key` at the present.
+    pub(crate) fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let view = self.view.load();
+        self.get_in(&view, self.visible(), key, read)
+    }
+
+    /// Lends the value of `key` at `sequence`.
+    pub(crate) fn get_in(
         &self,
+        view: &View,
+        sequence: Sequence,
         key: &[u8],
-        sequence: Option<Sequence>,
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool> {
-        let view = self.view.load();
-        let sequence = sequence.unwrap_or_else(|| self.visible());
         let memtables =
             std::iter::once(&view.active).chain(view.frozen.iter().map(|frozen| &frozen.memtable));
         for memtable in memtables {
-            if let Some(kind) = memtable.get(key, sequence, read) {
+            if !memtable.is_empty()
+                && let Some(kind) = memtable.get(key, sequence, read)
+            {
                 return Ok(kind == EntryKind::Value);
             }
         }
         let mut lookup = Lookup::new(self, key, sequence, read);
-        let found = lookup.in_level0(&view)?;
+        let found = lookup.in_level0(view)?;
         let found = match found {
             Some(kind) => Some(kind),
-            None => lookup.below(&view)?,
+            None => lookup.below(view)?,
         };
         Ok(found == Some(EntryKind::Value))
     }
@@ -59,37 +67,33 @@ impl Core {
         sequence: Option<Sequence>,
         visit: &mut Visitor<'_>,
     ) -> Result<()> {
-        let view = self.view.load_full();
-        let sequence = sequence.unwrap_or_else(|| self.visible());
-        // A walk over everything would push out of the cache what is read often.
-        let is_bounded = range != KeyRange::all();
-        let options = ReadOptions { fill_cache: is_bounded, ..ReadOptions::default() };
-        let mut iter = DbIter::new(self.merged(&view, options)?, sequence);
+        let reader = Reader::new(self, sequence);
+        // A walk over everything leaves the cache to what is read often.
+        let fill_cache = range != KeyRange::all();
+        let mut cursor =
+            reader.cursor(CursorOptions { fill_cache, ..CursorOptions::range(range) })?;
         match direction {
-            Direction::Forward => {
-                seek_start(&mut iter, range.start)?;
-                while iter.valid() && !range.is_after(iter.key()) {
-                    if visit(iter.key(), iter.value()).is_break() {
-                        break;
-                    }
-                    iter.next()?;
-                }
+            Direction::Forward => cursor.seek_to_first()?,
+            Direction::Backward => cursor.seek_to_last()?,
+        };
+        while let Some((key, value)) = cursor.record() {
+            if visit(key, value).is_break() {
+                break;
             }
-            Direction::Backward => {
-                seek_end(&mut iter, range.end)?;
-                while iter.valid() && !range.is_before(iter.key()) {
-                    if visit(iter.key(), iter.value()).is_break() {
-                        break;
-                    }
-                    iter.prev()?;
-                }
-            }
+            match direction {
+                Direction::Forward => cursor.next()?,
+                Direction::Backward => cursor.prev()?,
+            };
         }
         Ok(())
     }
 
     /// Everything in a view, in order.
-    fn merged<'a>(&'a self, view: &'a View, options: ReadOptions) -> Result<MergeIter<'a>> {
+    pub(crate) fn merged<'a>(
+        &'a self,
+        view: &'a View,
+        options: ReadOptions,
+    ) -> Result<MergeIter<'a>> {
         let mut sources: Vec<Box<dyn InternalIterator + 'a>> = vec![Box::new(view.active.iter())];
         for frozen in &view.frozen {
             sources.push(Box::new(frozen.memtable.iter()));
@@ -110,7 +114,7 @@ impl Core {
     }
 
     /// Charges a read for the level-0 tables that it looked through, beyond the first.
-    fn charge(&self, table_count: usize, cost_bytes: u64) {
+    pub(crate) fn charge(&self, table_count: usize, cost_bytes: u64) {
         let Some(extra) = table_count.checked_sub(1).filter(|extra| *extra > 0) else { return };
         let cost = extra as u64 * cost_bytes;
         let before = self.counters.read_debt_bytes.fetch_add(cost, Relaxed);
@@ -125,6 +129,7 @@ struct Lookup<'a, 'b> {
     core: &'a Core,
     user_key: &'a [u8],
     internal_key: Vec<u8>,
+    hash: KeyHash,
     read: &'a mut (dyn FnMut(&[u8]) + 'b),
 }
 
@@ -137,7 +142,7 @@ impl<'a, 'b> Lookup<'a, 'b> {
     ) -> Self {
         let mut internal_key = Vec::with_capacity(user_key.len() + super::key::TAG_BYTES);
         push_internal_key(&mut internal_key, user_key, sequence, SEEK_KIND);
-        Self { core, user_key, internal_key, read }
+        Self { core, user_key, internal_key, hash: KeyHash::new(user_key), read }
     }
 
     fn in_level0(&mut self, view: &View) -> Result<Option<EntryKind>> {
@@ -172,15 +177,19 @@ impl<'a, 'b> Lookup<'a, 'b> {
         let mut found = None;
         let mut bad_key = None;
         let read = &mut *self.read;
-        table.get(&self.internal_key, &mut |key, value| match ParsedKey::parse(key) {
-            Some(entry) => {
-                if entry.kind == EntryKind::Value {
-                    read(value);
+        table.get(
+            &self.internal_key,
+            self.hash,
+            &mut |key, value| match ParsedKey::parse(key) {
+                Some(entry) => {
+                    if entry.kind == EntryKind::Value {
+                        read(value);
+                    }
+                    found = Some(entry.kind);
                 }
-                found = Some(entry.kind);
-            }
-            None => bad_key = Some(key.to_vec()),
-        })?;
+                None => bad_key = Some(key.to_vec()),
+            },
+        )?;
         match bad_key {
             None => Ok(found),
             Some(key) => Err(crate::Error::corruption(
@@ -188,30 +197,6 @@ impl<'a, 'b> Lookup<'a, 'b> {
                 0,
                 format!("\"{}\" is not an internal key", key.escape_ascii()),
             )),
-        }
-    }
-}
-
-fn seek_start<I: InternalIterator>(iter: &mut DbIter<I>, start: Bound<&[u8]>) -> Result<()> {
-    match start {
-        Bound::Unbounded => iter.seek_to_first(),
-        Bound::Included(key) => iter.seek(key),
-        Bound::Excluded(key) => {
-            iter.seek(key)?;
-            if iter.valid() && iter.key() == key { iter.next() } else { Ok(()) }
-        }
-    }
-}
-
-fn seek_end<I: InternalIterator>(iter: &mut DbIter<I>, end: Bound<&[u8]>) -> Result<()> {
-    match end {
-        Bound::Unbounded => iter.seek_to_last(),
-        Bound::Excluded(key) => iter.seek_before(key),
-        Bound::Included(key) => {
-            // The next key there can be.
-            let mut after = key.to_vec();
-            after.push(0);
-            iter.seek_before(&after)
         }
     }
 }

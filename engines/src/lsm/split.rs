@@ -32,8 +32,7 @@ pub(crate) fn split(merge: &Merge, tables: &TableCache, part_bytes: u64) -> Resu
     let mut pieces = Vec::new();
     if merge.input_bytes() > part_bytes {
         for (_, table) in &merge.inputs {
-            let keys =
-                tables.get(table.info.number, table.info.size)?.cut_keys(PIECES_PER_TABLE)?;
+            let keys = tables.get(table.info.number, table.info.size)?.cut_keys(PIECES_PER_TABLE);
             let piece_bytes = table.info.size / (keys.len() as u64 + 1);
             pieces.extend(keys.into_iter().map(|key| (key, piece_bytes)));
         }

@@ -18,6 +18,7 @@ use super::memtable::Memtable;
 use super::options::Options;
 use super::pace::Pace;
 use super::poison::Poison;
+use super::reader::Reader;
 use super::recovery::{Inventory, Recovered, recover};
 use super::snapshot::{Snapshot, Snapshots};
 use super::table_cache::TableCache;
@@ -89,6 +90,7 @@ impl Lsm {
     /// Opens the database in `directory`, or creates it.
     ///
     /// # Errors
+    /// - [`Error::InvalidArgument`] for options that no table can be made with.
     /// - [`Error::NotADatabase`] if there is none and creating is off, or if CURRENT is missing
     ///   while tables, logs or manifests are there.
     /// - [`Error::ForeignDirectory`] if another engine's data is there.
@@ -109,6 +111,7 @@ impl Lsm {
         directory: impl AsRef<Path>,
         options: Options,
     ) -> Result<Self> {
+        options.check()?;
         let (disposal, orders) = Disposal::new();
         let directory = directory.as_ref().to_path_buf();
         let mut home = Home { fs, directory, options: options.sanitized(), disposal, pace: None };
@@ -131,6 +134,18 @@ impl Lsm {
         self.core.snapshots.take(|| self.core.visible())
     }
 
+    /// Reads at the present, many times: one key or many, or walking.
+    #[must_use]
+    pub fn reader(&self) -> Reader<'_> {
+        Reader::new(&self.core, None)
+    }
+
+    /// Reads at a moment, many times.
+    #[must_use]
+    pub fn reader_at(&self, snapshot: &Snapshot) -> Reader<'_> {
+        Reader::new(&self.core, Some(snapshot.sequence))
+    }
+
     /// As [`Engine::get`], at a moment.
     ///
     /// # Errors
@@ -141,7 +156,7 @@ impl Lsm {
         key: &[u8],
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool> {
-        self.core.get(key, Some(snapshot.sequence), read)
+        self.reader_at(snapshot).get(key, read)
     }
 
     /// As [`Engine::scan`], at a moment.
@@ -295,7 +310,7 @@ impl Engine for Lsm {
     }
 
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.core.get(key, None, read)
+        self.core.get(key, read)
     }
 
     fn write(&self, batch: &Batch) -> Result<()> {
@@ -360,6 +375,10 @@ impl Core {
         tell("compaction_busy_us", count(&counters.compactions.busy_us));
         tell("moved_tables", count(&counters.moved_tables));
         tell("stalled_us", counters.stalled_us());
+        tell("open_tables", self.tables.open_count() as u64);
+        tell("open_table_bytes", self.tables.memory_bytes());
+        tell("cached_block_bytes", self.blocks.used_bytes());
+        tell("memtable_bytes", memtable_bytes);
         for level in 0..super::edit::LEVEL_COUNT {
             tell(&format!("level{level}_tables"), view.version.level(level).len() as u64);
             tell(&format!("level{level}_bytes"), view.version.level_bytes(level));

@@ -62,7 +62,6 @@ impl TableCache {
     }
 
     /// How many tables are open here.
-    #[cfg(test)]
     pub(crate) fn open_count(&self) -> usize {
         self.tables.len()
     }

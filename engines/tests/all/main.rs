@@ -17,4 +17,5 @@ mod lsm_golden;
 #[cfg(feature = "system")]
 mod lsm_leveldb;
 mod lsm_model;
+mod lsm_reads;
 mod lsm_threads;

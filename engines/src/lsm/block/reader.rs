@@ -13,6 +13,9 @@ use crate::lsm::coding::{Cursor, Malformed};
 use crate::lsm::key::{TAG_BYTES, compare};
 use crate::{Error, Result};
 
+/// The three lengths of an entry take no more.
+const ENTRY_HEAD_BYTES: usize = 15;
+
 /// Where a block lies, for errors.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
@@ -122,13 +125,8 @@ impl<'a> BlockView<'a> {
             })
     }
 
-    /// The number of restart points that lead to an entry: an empty block has one that does not.
-    pub(crate) fn restart_count(&self) -> usize {
-        if self.entries.is_empty() { 0 } else { self.restarts.len() }
-    }
-
     /// The key at a restart point, which shares nothing.
-    pub(crate) fn restart_key(&self, index: usize) -> Result<&'a [u8]> {
+    fn restart_key(&self, index: usize) -> Result<&'a [u8]> {
         let entry = self.entry(self.restart(index)?)?;
         self.check_restart(&entry)?;
         Ok(&self.entries[entry.key_rest])
@@ -241,20 +239,9 @@ impl EntryCursor {
 
     /// To the first entry at or after `target`. The keys are internal keys.
     pub(crate) fn seek(&mut self, block: BlockView<'_>, target: &[u8]) -> Result<()> {
-        self.seek_within(block, target, 0..block.restarts.len())
-    }
-
-    /// [`seek`](Self::seek) for a caller who knows that the last restart point before `target`,
-    /// or the first one, is among `restarts`.
-    pub(crate) fn seek_within(
-        &mut self,
-        block: BlockView<'_>,
-        target: &[u8],
-        restarts: Range<usize>,
-    ) -> Result<()> {
         self.valid = false;
-        let (mut low, end) = (restarts.start, restarts.end.max(restarts.start + 1));
-        let Some(mut high) = end.min(block.restarts.len()).checked_sub(1) else { return Ok(()) };
+        let Some(mut high) = block.restarts.len().checked_sub(1) else { return Ok(()) };
+        let mut low = 0;
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             if compare(block.restart_key(middle)?, target) == Ordering::Less {
@@ -268,6 +255,52 @@ impl EntryCursor {
             self.next(block)?;
         }
         Ok(())
+    }
+
+    /// As [`seek`](Self::seek), on a block that is still being made at the start of `content`:
+    /// `fill` is told how much of it is needed. Returns where the value is; `None` if the end of
+    /// the entries must be known, which is only where the whole block is.
+    pub(crate) fn seek_early(
+        &mut self,
+        content: &mut [u8],
+        length: usize,
+        origin: &Origin,
+        target: &[u8],
+        mut fill: impl FnMut(&mut [u8], usize) -> Result<()>,
+    ) -> Result<Option<Range<usize>>> {
+        self.valid = false;
+        self.key.clear();
+        // Each restart point takes four bytes and leads to an entry of no less than eleven: three
+        // lengths of a byte and a tag. So much of the block is entries surely.
+        let sure = length.saturating_sub(FIXED32_BYTES) / 15 * 11;
+        let mut at = 0;
+        while at + ENTRY_HEAD_BYTES <= sure {
+            fill(content, at + ENTRY_HEAD_BYTES)?;
+            let corrupt = |malformed: &Malformed| origin.corrupt(malformed);
+            let entry =
+                Entry::decode(&content[..length], at).map_err(|malformed| corrupt(&malformed))?;
+            fill(content, entry.key_rest.end)?;
+            if entry.shared > self.key.len() {
+                let problem = "an entry shares more bytes than the key before it has";
+                return Err(corrupt(&Malformed::new(at, problem)));
+            }
+            self.key.truncate(entry.shared);
+            self.key.extend_from_slice(&content[entry.key_rest]);
+            if self.key.len() < TAG_BYTES {
+                return Err(corrupt(&Malformed::new(at, "a key that is no internal key")));
+            }
+            if compare(&self.key, target).is_ge() {
+                fill(content, entry.value.end)?;
+                return Ok(Some(entry.value));
+            }
+            at = entry.value.end;
+        }
+        Ok(None)
+    }
+
+    /// The key that [`seek_early`](Self::seek_early) found.
+    pub(crate) fn early_key(&self) -> &[u8] {
+        &self.key
     }
 
     pub(crate) fn next(&mut self, block: BlockView<'_>) -> Result<()> {

@@ -12,6 +12,7 @@ use crate::lsm::coding::checksum;
 use crate::lsm::compress::{BlockType, Compressor};
 use crate::lsm::filter::{FILTER_NAME, FilterBlockBuilder};
 use crate::lsm::key::{compare, user_key};
+use crate::lsm::table_filter::{TABLE_FILTER_NAME, TableFilterBuilder};
 use crate::{Compression, Error, Result};
 
 /// Output goes to the file in pieces of about this size.
@@ -33,6 +34,8 @@ pub(crate) struct TableOptions {
     pub(crate) compression: Compression,
     /// The bits of filter for each key; `None`, the default, for no filter.
     pub(crate) filter_bits_per_key: Option<u32>,
+    /// Whether there is a filter over the whole table too. Default: no.
+    pub(crate) has_table_filter: bool,
 }
 
 impl Default for TableOptions {
@@ -42,6 +45,7 @@ impl Default for TableOptions {
             restart_interval: 16,
             compression: Compression::default(),
             filter_bits_per_key: None,
+            has_table_filter: false,
         }
     }
 }
@@ -67,6 +71,7 @@ pub(crate) struct TableBuilder {
     data: BlockBuilder,
     index: BlockBuilder,
     filter: Option<FilterBlockBuilder>,
+    table_filter: Option<TableFilterBuilder>,
     output: Output,
     /// The last finished data block: its index entry waits for the key that follows.
     unindexed: Option<BlockHandle>,
@@ -93,6 +98,10 @@ impl TableBuilder {
             data: BlockBuilder::new(options.restart_interval),
             index: BlockBuilder::new(1),
             filter,
+            table_filter: options
+                .filter_bits_per_key
+                .filter(|_| options.has_table_filter)
+                .map(TableFilterBuilder::new),
             output: Output::new(file),
             unindexed: None,
             last_key: Vec::new(),
@@ -127,6 +136,9 @@ impl TableBuilder {
         if let Some(filter) = &mut self.filter {
             filter.add(user_key(internal_key));
         }
+        if let Some(filter) = &mut self.table_filter {
+            filter.add(user_key(internal_key));
+        }
         self.data.add(internal_key, value);
         if self.data.size() >= self.options.block_size {
             self.end_data_block()?;
@@ -144,11 +156,15 @@ impl TableBuilder {
         self.end_data_block()?;
         let largest = self.last_key.clone();
         let filter = self.filter.take().map(|mut filter| self.output.push_plain(filter.finish()));
+        let table_filter = self.table_filter.take().and_then(|filter| filter.finish());
+        let table_filter = table_filter.map(|block| self.output.push_plain(&block));
         let mut metaindex = BlockBuilder::new(self.options.restart_interval);
-        if let Some(handle) = filter {
-            self.handle.clear();
-            handle.push(&mut self.handle);
-            metaindex.add(FILTER_NAME, &self.handle);
+        for (name, handle) in [(TABLE_FILTER_NAME, table_filter), (FILTER_NAME, filter)] {
+            if let Some(handle) = handle {
+                self.handle.clear();
+                handle.push(&mut self.handle);
+                metaindex.add(name, &self.handle);
+            }
         }
         let metaindex = self.output.push(metaindex.finish(), &mut self.compressor);
         if let Some(handle) = self.unindexed.take() {

@@ -32,8 +32,9 @@ impl Default for ReadOptions {
 pub(crate) struct TableIter {
     table: Arc<Table>,
     options: ReadOptions,
-    index: EntryCursor,
-    /// The block that the index stands on.
+    /// Which entry of the index it stands on.
+    at: Option<usize>,
+    /// The block of that entry.
     block: Option<Arc<Block>>,
     block_offset: u64,
     cursor: EntryCursor,
@@ -46,7 +47,7 @@ impl TableIter {
         Self {
             table,
             options,
-            index: EntryCursor::default(),
+            at: None,
             block: None,
             block_offset: 0,
             cursor: EntryCursor::default(),
@@ -55,13 +56,14 @@ impl TableIter {
         }
     }
 
-    /// Gets the block that the index stands on; tells whether it stands on one.
-    fn enter_block(&mut self) -> Result<bool> {
+    /// Goes to an entry of the index and gets its block; tells whether there is such an entry.
+    fn enter_block(&mut self, at: Option<usize>) -> Result<bool> {
         self.cursor.clear();
-        if !self.index.valid() {
+        self.at = at;
+        let Some(handle) = at.and_then(|at| self.table.index().handle(at)) else {
+            self.at = None;
             return Ok(false);
-        }
-        let handle = self.table.data_handle(self.index.value(self.table.index().block().view()))?;
+        };
         if self.block.is_some() && self.block_offset == handle.offset {
             return Ok(true);
         }
@@ -104,10 +106,14 @@ impl TableIter {
                 Place::Decompressed => {}
             }
         }
+        let cache = self.table.cache().filter(|cache| {
+            self.options.fill_cache && cache.admits(self.table.number(), handle.offset)
+        });
+        if cache.is_some() {
+            bytes.shrink_to_fit();
+        }
         let block = Arc::new(Block::new(bytes, file.origin(handle), KeyFormat::Internal)?);
-        if self.options.fill_cache
-            && let Some(cache) = self.table.cache()
-        {
+        if let Some(cache) = cache {
             cache.insert(self.table.number(), handle.offset, Arc::clone(&block));
         }
         Ok(block)
@@ -115,9 +121,10 @@ impl TableIter {
 
     /// On to the next block with an entry, if the cursor ran off its block.
     fn skip_forward(&mut self) -> Result<()> {
-        while !self.cursor.valid() && self.index.valid() {
-            self.index.next(self.table.index().block().view())?;
-            if self.enter_block()?
+        while !self.cursor.valid()
+            && let Some(at) = self.at
+        {
+            if self.enter_block(Some(at + 1))?
                 && let Some(block) = &self.block
             {
                 self.cursor.seek_to_first(block.view())?;
@@ -127,9 +134,10 @@ impl TableIter {
     }
 
     fn skip_backward(&mut self) -> Result<()> {
-        while !self.cursor.valid() && self.index.valid() {
-            self.index.prev(self.table.index().block().view())?;
-            if self.enter_block()?
+        while !self.cursor.valid()
+            && let Some(at) = self.at
+        {
+            if self.enter_block(at.checked_sub(1))?
                 && let Some(block) = &self.block
             {
                 self.cursor.seek_to_last(block.view())?;
@@ -175,9 +183,7 @@ impl InternalIterator for TableIter {
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
-        self.cursor.clear();
-        self.index.seek_to_first(self.table.index().block().view())?;
-        if self.enter_block()?
+        if self.enter_block(Some(0))?
             && let Some(block) = &self.block
         {
             self.cursor.seek_to_first(block.view())?;
@@ -186,9 +192,7 @@ impl InternalIterator for TableIter {
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        self.cursor.clear();
-        self.index.seek_to_last(self.table.index().block().view())?;
-        if self.enter_block()?
+        if self.enter_block(self.table.index().len().checked_sub(1))?
             && let Some(block) = &self.block
         {
             self.cursor.seek_to_last(block.view())?;
@@ -197,9 +201,7 @@ impl InternalIterator for TableIter {
     }
 
     fn seek(&mut self, internal_key: &[u8]) -> Result<()> {
-        self.cursor.clear();
-        self.table.index().seek(&mut self.index, internal_key)?;
-        if self.enter_block()?
+        if self.enter_block(Some(self.table.index().seek(internal_key)))?
             && let Some(block) = &self.block
         {
             self.cursor.seek(block.view(), internal_key)?;

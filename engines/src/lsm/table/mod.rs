@@ -3,7 +3,9 @@
 //! ```text
 //! data blocks, in key order
 //! filter block       optional; see the filter module
+//! table filter block optional; see the table_filter module
 //! metaindex block    "filter.<name>" -> block handle of the filter block
+//!                    "enginelab.filter1" -> block handle of the table filter block
 //! index block        a key at or after the last of a data block, before the first of the next
 //!                    -> block handle of the data block
 //! footer             48 bytes: handle of the metaindex block, handle of the index block, zeros
@@ -18,6 +20,7 @@
 mod builder;
 mod index;
 mod iter;
+mod many;
 mod reader;
 mod separator;
 
@@ -25,6 +28,7 @@ mod separator;
 pub(crate) use builder::TableSummary;
 pub(crate) use builder::{TableBuilder, TableOptions};
 pub(crate) use iter::{ReadOptions, TableIter};
+pub(crate) use many::Wanted;
 pub(crate) use reader::Table;
 
 use super::coding::{Cursor, Malformed, push_varint64};

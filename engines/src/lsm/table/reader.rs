@@ -1,7 +1,6 @@
 //! Reading tables; see the parent for the layout.
 
 use std::cell::Cell;
-use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,11 +11,24 @@ use crate::fs::ReadFile;
 use crate::lsm::block::{Block, BlockView, EntryCursor, KeyFormat, Origin};
 use crate::lsm::cache::BlockCache;
 use crate::lsm::coding::{Cursor, checksum};
-use crate::lsm::compress::{DecompressError, decompress, is_plain, missing_feature};
+use crate::lsm::compress::{
+    DecompressError, PartialSnappy, decompress, is_plain, is_snappy, missing_feature,
+};
 use crate::lsm::filename::FileNumber;
 use crate::lsm::filter::{FILTER_NAME, FilterBlock};
 use crate::lsm::key::user_key;
+use crate::lsm::table_filter::{KeyHash, TABLE_FILTER_NAME, TableFilter};
 use crate::{Error, Result};
+
+/// What spares looking for a key.
+#[derive(Debug)]
+enum Filter {
+    None,
+    /// One for all keys; what LevelDB's filters tell it tells too, and sooner.
+    Table(TableFilter),
+    /// Those that LevelDB knows.
+    Blocks(FilterBlock),
+}
 
 /// An open table. Its index and filter are in memory.
 #[derive(Debug)]
@@ -24,7 +36,7 @@ pub(crate) struct Table {
     file: TableFile,
     number: FileNumber,
     index: Index,
-    filter: Option<FilterBlock>,
+    filter: Filter,
     metaindex_offset: u64,
     cache: Option<Arc<BlockCache>>,
     verify_checksums: bool,
@@ -47,24 +59,27 @@ impl Table {
         let file = TableFile { file, path: Arc::new(path.to_path_buf()), size };
         let (metaindex, index) = file.read_footer()?;
         // What everything hangs on is checked always.
-        let index = Index::new(file.read_block(index, KeyFormat::Internal, true)?)?;
+        let index = Index::new(&file.read_block(index, KeyFormat::Internal, true)?)?;
         let filter = file.read_filter(metaindex)?;
         let metaindex_offset = metaindex.offset;
         Ok(Self { file, number, index, filter, metaindex_offset, cache, verify_checksums })
     }
 
     /// Lends the newest entry of the user key of `internal_key`, at or below its sequence, to
-    /// `visit`: internal key and value. Returns whether there is one.
+    /// `visit`: internal key and value. Returns whether there is one. `hash` is that of the user
+    /// key.
     ///
     /// # Errors
     /// [`Error::Corruption`] for damage on the way, I/O errors.
     pub(crate) fn get(
         &self,
         internal_key: &[u8],
+        hash: KeyHash,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<bool> {
+        let Some(handle) = self.block_of(internal_key, hash) else { return Ok(false) };
         let mut scratch = SCRATCH.take();
-        let found = self.get_with(&mut scratch, internal_key, visit);
+        let found = self.get_in_block(&mut scratch, handle, internal_key, visit);
         SCRATCH.set(scratch);
         found
     }
@@ -76,38 +91,28 @@ impl Table {
 
     /// About where in the file `internal_key` is or would be.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the approximate sizes of ranges"))]
-    pub(crate) fn approximate_offset_of(&self, internal_key: &[u8]) -> Result<u64> {
-        let mut cursor = EntryCursor::default();
-        self.index.seek(&mut cursor, internal_key)?;
-        let index = self.index.block().view();
-        if cursor.valid() {
-            Ok(self.data_handle(cursor.value(index))?.offset)
-        } else {
-            Ok(self.metaindex_offset)
-        }
+    pub(crate) fn approximate_offset_of(&self, internal_key: &[u8]) -> u64 {
+        let handle = self.index.handle(self.index.seek(internal_key));
+        handle.map_or(self.metaindex_offset, |handle| handle.offset)
     }
 
     /// User keys in ascending order that cut the table into up to `piece_count` pieces of about
     /// equal size, as far as its blocks allow.
-    pub(crate) fn cut_keys(&self, piece_count: usize) -> Result<Vec<Vec<u8>>> {
+    pub(crate) fn cut_keys(&self, piece_count: usize) -> Vec<Vec<u8>> {
         let piece_bytes = self.metaindex_offset / (piece_count.max(1) as u64);
         let mut keys = Vec::new();
         let mut due = piece_bytes;
-        let index = self.index.block().view();
-        let mut cursor = EntryCursor::default();
-        cursor.seek_to_first(index)?;
-        while cursor.valid() {
-            let handle = self.data_handle(cursor.value(index))?;
+        for entry in 0..self.index.len() {
+            let Some(handle) = self.index.handle(entry) else { break };
             // The index key lies behind the block it leads to.
             let end = handle.offset.saturating_add(handle.size);
             if end >= due && end < self.metaindex_offset - piece_bytes / 2 {
-                keys.push(user_key(cursor.key()).to_vec());
+                keys.push(user_key(&self.index.internal_key(entry)).to_vec());
                 due = end + piece_bytes;
             }
-            cursor.next(index)?;
         }
         keys.dedup();
-        Ok(keys)
+        keys
     }
 
     /// The number under which the table's blocks are cached.
@@ -123,12 +128,16 @@ impl Table {
     /// Whether the table has a filter.
     #[cfg(test)]
     pub(crate) fn has_filter(&self) -> bool {
-        self.filter.is_some()
+        !matches!(self.filter, Filter::None)
     }
 
     /// The memory that index and filter take, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let filter = self.filter.as_ref().map_or(0, FilterBlock::memory_bytes);
+        let filter = match &self.filter {
+            Filter::None => 0,
+            Filter::Table(filter) => filter.memory_bytes(),
+            Filter::Blocks(filter) => filter.memory_bytes(),
+        };
         size_of::<Self>() + self.index.memory_bytes() + filter
     }
 
@@ -140,62 +149,109 @@ impl Table {
         &self.file
     }
 
+    pub(super) fn verify_checksums(&self) -> bool {
+        self.verify_checksums
+    }
+
     pub(super) fn cache(&self) -> Option<&BlockCache> {
         self.cache.as_deref()
     }
 
-    /// The handle in an entry of the index.
-    pub(super) fn data_handle(&self, index_value: &[u8]) -> Result<BlockHandle> {
-        BlockHandle::read(&mut Cursor::new(index_value)).map_err(|malformed| {
-            let problem = format!("index: {}", malformed.problem);
-            Error::corruption(self.path(), self.index.block().origin().offset, problem)
-        })
+    /// The one block that may hold a key; `None` if none does.
+    pub(super) fn block_of(&self, internal_key: &[u8], hash: KeyHash) -> Option<BlockHandle> {
+        if let Filter::Table(filter) = &self.filter
+            && !filter.may_match(hash)
+        {
+            return None;
+        }
+        let handle = self.index.handle(self.index.seek(internal_key))?;
+        match &self.filter {
+            Filter::Blocks(filter) => {
+                filter.may_match(handle.offset, user_key(internal_key)).then_some(handle)
+            }
+            _ => Some(handle),
+        }
     }
 
-    fn get_with(
+    /// [`get`](Self::get), in the block that may hold the key.
+    pub(super) fn get_in_block(
         &self,
         scratch: &mut Scratch,
+        handle: BlockHandle,
         internal_key: &[u8],
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<bool> {
-        let index = self.index.block().view();
-        self.index.seek(&mut scratch.cursor, internal_key)?;
-        if !scratch.cursor.valid() {
-            return Ok(false);
+        if let Some(block) = self.cached(handle) {
+            return search(block.view(), &mut scratch.cursor, internal_key, visit);
         }
-        let handle = self.data_handle(scratch.cursor.value(index))?;
-        if let Some(filter) = &self.filter
-            && !filter.may_match(handle.offset, user_key(internal_key))
+        // What is to be cached is needed whole.
+        let admitting =
+            self.cache.as_ref().filter(|cache| cache.admits(self.number, handle.offset));
+        if admitting.is_none()
+            && let Some(found) = self.get_early(scratch, handle, internal_key, visit)?
         {
-            return Ok(false);
+            return Ok(found);
         }
         let Scratch { stored, decompressed, cursor } = scratch;
-        let mut search = |block| search(block, cursor, internal_key, visit);
-        if let Some(block) = self.cached(handle) {
-            return search(block.view());
-        }
         let origin = self.file.origin(handle);
         let place = self.file.load(handle, self.verify_checksums, stored, decompressed)?;
         let bytes = match place {
             Place::Mapped => self.file.read(handle.offset, handle.size, stored)?,
-            Place::Stored | Place::Decompressed => {
-                let bytes = if place == Place::Stored { stored } else { decompressed };
-                if let Some(cache) = &self.cache {
-                    let mut bytes = mem::take(bytes);
-                    bytes.shrink_to_fit();
-                    let block = Arc::new(Block::new(bytes, origin, KeyFormat::Internal)?);
-                    cache.insert(self.number, handle.offset, Arc::clone(&block));
-                    return search(block.view());
-                }
-                bytes
-            }
+            Place::Stored => stored,
+            Place::Decompressed => decompressed,
         };
-        search(BlockView::new(bytes, &origin, KeyFormat::Internal)?)
+        // What lies in the mapping is as good as cached.
+        if let Some(cache) = admitting
+            && place != Place::Mapped
+        {
+            let block = Block::new(bytes.to_vec(), origin.clone(), KeyFormat::Internal)?;
+            cache.insert(self.number, handle.offset, Arc::new(block));
+        }
+        search(BlockView::new(bytes, &origin, KeyFormat::Internal)?, cursor, internal_key, visit)
     }
 
-    fn cached(&self, handle: BlockHandle) -> Option<Arc<Block>> {
+    /// Looks into a block that is decompressed only up to the end of what is looked for. `None` if
+    /// the block is stored otherwise than in Snappy.
+    fn get_early(
+        &self,
+        scratch: &mut Scratch,
+        handle: BlockHandle,
+        internal_key: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<Option<bool>> {
+        let Scratch { stored, decompressed, cursor } = scratch;
+        let length = self.file.length_with_trailer(handle)?;
+        let bytes = self.file.read(handle.offset, length, stored)?;
+        let (content, block_type) = self.file.check(handle, bytes, self.verify_checksums)?;
+        if !is_snappy(block_type) {
+            return Ok(None);
+        }
+        let fail = |error| self.file.decompress_error(handle, error);
+        let mut part = PartialSnappy::new(content, block_limit(), decompressed).map_err(fail)?;
+        let (origin, length) = (self.file.origin(handle), part.length());
+        let found =
+            cursor.seek_early(decompressed, length, &origin, internal_key, |out, wanted| {
+                part.advance(out, wanted).map_err(fail)
+            })?;
+        let Some(value) = found else {
+            part.finish(decompressed).map_err(fail)?;
+            let block = BlockView::new(decompressed, &origin, KeyFormat::Internal)?;
+            return search(block, cursor, internal_key, visit).map(Some);
+        };
+        let is_found = user_key(cursor.early_key()) == user_key(internal_key);
+        if is_found {
+            visit(cursor.early_key(), &decompressed[value]);
+        }
+        Ok(Some(is_found))
+    }
+
+    pub(super) fn cached(&self, handle: BlockHandle) -> Option<Arc<Block>> {
         self.cache.as_ref()?.get(self.number, handle.offset)
     }
+}
+
+fn block_limit() -> usize {
+    usize::try_from(MAX_BLOCK_BYTES).unwrap_or(usize::MAX)
 }
 
 /// Lends the entry that a lookup of `internal_key` ends at, if it is of the same user key.
@@ -220,7 +276,7 @@ thread_local! {
 
 /// Working memory of lookups, kept from one to the next.
 #[derive(Debug, Default)]
-struct Scratch {
+pub(super) struct Scratch {
     stored: Vec<u8>,
     decompressed: Vec<u8>,
     cursor: EntryCursor,
@@ -333,14 +389,18 @@ impl TableFile {
         content: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let limit = usize::try_from(MAX_BLOCK_BYTES).unwrap_or(usize::MAX);
-        decompress(block_type, content, limit, out).map_err(|error| match error {
+        decompress(block_type, content, block_limit(), out)
+            .map_err(|error| self.decompress_error(handle, error))
+    }
+
+    fn decompress_error(&self, handle: BlockHandle, error: DecompressError) -> Error {
+        match error {
             DecompressError::Malformed(problem) => {
                 let problem = format!("block: {problem}");
                 Error::corruption(self.path.as_path(), handle.offset, problem)
             }
             DecompressError::MissingFeature(feature) => missing_feature(feature),
-        })
+        }
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -390,20 +450,30 @@ impl TableFile {
         Ok((handle()?, handle()?))
     }
 
-    fn read_filter(&self, metaindex: BlockHandle) -> Result<Option<FilterBlock>> {
+    fn read_filter(&self, metaindex: BlockHandle) -> Result<Filter> {
         let block = self.read_block(metaindex, KeyFormat::Plain, true)?;
         let mut cursor = EntryCursor::default();
         cursor.seek_to_first(block.view())?;
+        let mut found = Filter::None;
         while cursor.valid() {
-            if cursor.key() == FILTER_NAME {
-                let mut value = Cursor::new(cursor.value(block.view()));
-                let handle = BlockHandle::read(&mut value)
+            let content = || {
+                let handle = BlockHandle::read(&mut Cursor::new(cursor.value(block.view())))
                     .map_err(|malformed| malformed.in_file(&self.path, metaindex.offset))?;
-                let bytes = self.read_content(handle, true)?;
-                return FilterBlock::new(bytes, &self.origin(handle)).map(Some);
+                Ok((self.read_content(handle, true)?, self.origin(handle)))
+            };
+            match cursor.key() {
+                TABLE_FILTER_NAME => {
+                    let (bytes, origin) = content()?;
+                    return TableFilter::new(&bytes, &origin).map(Filter::Table);
+                }
+                FILTER_NAME => {
+                    let (bytes, origin) = content()?;
+                    found = Filter::Blocks(FilterBlock::new(bytes, &origin)?);
+                }
+                _ => {}
             }
             cursor.next(block.view())?;
         }
-        Ok(None)
+        Ok(found)
     }
 }
