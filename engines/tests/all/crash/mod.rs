@@ -3,6 +3,7 @@
 //! left, and an oracle says whether what it finds is what may be found.
 
 mod bitcask;
+mod expiry;
 mod faults;
 mod lsm;
 mod oracle;
