@@ -54,7 +54,6 @@ pub(super) fn load_piece(
     let mut entries = Vec::with_capacity(piece.count);
     let (mut oldest, mut newest) = (Timestamp::MAX, 0);
     for hint in hint::entries(content) {
-        (oldest, newest) = (oldest.min(hint.timestamp), newest.max(hint.timestamp));
         let mut location = Location { file: data.id, offset: hint.offset, size: hint.record_bytes };
         if hint.is_tombstone || is_unmarked_tombstone(data, hint, &mut value) {
             data.usage.add_tombstone(hint.record_bytes);
@@ -62,11 +61,12 @@ pub(super) fn load_piece(
         } else {
             live_bytes += u64::from(hint.record_bytes);
             live_records += 1;
+            (oldest, newest) = (oldest.min(hint.timestamp), newest.max(hint.timestamp));
         }
         entries.push((keydir.hash(hint.key), hint.key, location));
     }
     data.usage.add_all_live(live_bytes, live_records);
-    if !entries.is_empty() {
+    if live_records > 0 {
         data.usage.ages.include(oldest);
         data.usage.ages.include(newest);
     }

@@ -89,7 +89,8 @@ pub(super) struct Usage {
     pub(super) damaged_bytes: AtomicU64,
     /// Damage was found: no hint file may vouch for it, and no merge touches it.
     pub(super) damaged: AtomicBool,
-    /// When the oldest and the newest record were written, tombstones included.
+    /// When the oldest and the newest record were written. Tombstones do not count: they do not
+    /// expire, and a file in which an old one stays is not to be merged for it again and again.
     pub(super) ages: Ages,
     /// The earliest time at which something in the file may have died; 0 as long as nothing has.
     dead_since: AtomicU32,
@@ -116,7 +117,7 @@ impl Ages {
         self.newest.fetch_max(timestamp, Ordering::Relaxed);
     }
 
-    /// The oldest and the newest timestamp; `None` of a file without a record.
+    /// The oldest and the newest timestamp; `None` of a file without a value.
     pub(super) fn range(&self) -> Option<(Timestamp, Timestamp)> {
         let (oldest, newest) =
             (self.oldest.load(Ordering::Relaxed), self.newest.load(Ordering::Relaxed));

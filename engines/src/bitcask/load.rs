@@ -45,7 +45,7 @@ pub(super) struct Loaded {
     pub(super) damage: Vec<Damage>,
     /// What was cut off data files, now or at an earlier opening.
     pub(super) set_aside: Vec<PathBuf>,
-    /// The newest timestamp of all records.
+    /// The newest timestamp of all values.
     pub(super) newest: Option<Timestamp>,
 }
 
@@ -281,13 +281,13 @@ fn read_records(
                 let size = u32::try_from(header.record_bytes()).unwrap_or(u32::MAX);
                 good_end = Some(offset + u64::from(size));
                 good_bytes += u64::from(size);
-                data.usage.ages.include(record.timestamp);
                 let mut location = Location { file: data.id, offset, size };
                 if record.is_tombstone() {
                     data.usage.add_tombstone(size);
                     location.size = 0;
                 } else {
                     data.usage.add_live(size);
+                    data.usage.ages.include(record.timestamp);
                 }
                 if let Some(older) = keydir.insert_if_newer(record.key, location)? {
                     usages.bury(older);
@@ -346,9 +346,8 @@ fn assemble(
         files.insert(Arc::new(file.data));
     }
     for file in files.iter().filter(|file| file.usage.dead_bytes() > 0) {
-        if let Some((oldest, _)) = file.usage.ages.range() {
-            file.usage.note_death(|| oldest);
-        }
+        // A file of nothing but tombstones does not tell.
+        file.usage.note_death(|| file.usage.ages.range().map_or(0, |(oldest, _)| oldest));
     }
     let newest = files.iter().filter_map(|file| Some(file.usage.ages.range()?.1)).max();
     let Listing { next_id, mut set_aside, .. } = listing;

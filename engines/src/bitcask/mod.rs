@@ -7,7 +7,8 @@
 //! What differs from the original: an overwrite writes no tombstone first, so no crash can lose the
 //! old value before the new one is there; a checksum is checked before a record is believed; a hint
 //! file reaches the disk only after the data it describes; merge outputs appear whole or not at
-//! all; the operating system's lock decides who has the directory, not a process number in a file.
+//! all; records expire one by one, and a clock that jumps deletes none of them; the operating
+//! system's lock decides who has the directory, not a process number in a file.
 //!
 //! After a power failure without [`sync`](Engine::sync), writes that were not synced may be lost,
 //! and, as the system writes pages in any order, a later one may be found where an earlier one is
@@ -72,6 +73,17 @@ const KEEP_SCRATCH_BYTES: usize = 1 << 20;
 
 /// A Bitcask in one directory, shared by threads through `&self`. See the
 /// [module](crate::bitcask) for what it is, and [`Engine`] for its calls.
+///
+/// # Figures
+/// In [`Stats`] records that have [expired](Options::expiry) are live until a merge drops them, in
+/// `live_records` as in `dead_bytes`. The details are
+/// - `keydir_bytes`, `live_bytes`, `tombstone_bytes`: memory, and parts of the files;
+/// - `reclaimed_bytes`: the size of files that merges removed since open;
+/// - `expired_records`: keys that merges dropped since open because their records had expired;
+/// - `damaged_places`, `damaged_files`: what was found at open, see [`damage`](Self::damage). A
+///   damaged file is never merged, so its dead bytes stay;
+/// - `set_aside_files`: see [`set_aside`](Self::set_aside);
+/// - `background_error`: what went wrong last in the background.
 ///
 /// ```
 /// use engines::bitcask::{Bitcask, Options};

@@ -36,6 +36,8 @@ pub(super) struct Queue {
 struct State {
     sealed: VecDeque<FileId>,
     check_merges: bool,
+    /// When that was done last.
+    looked: Option<Instant>,
     /// A job is being done.
     busy: bool,
     /// How many threads wait until nothing is left to do.
@@ -158,13 +160,14 @@ impl Queue {
             if state.stop {
                 return None;
             }
-            if state.check_merges {
+            if state.check_merges || self.is_time(&state) {
                 state.check_merges = false;
+                state.looked = Some(Instant::now());
                 state.busy = true;
                 return Some(Job::Merge);
             }
             if state.sealed.is_empty() {
-                state.check_merges = self.wait_for_time(&mut state);
+                self.wait(&mut state);
             } else {
                 let before = self.appends.load(Ordering::Relaxed);
                 let timed_out = self.changed.wait_for(&mut state, QUIET).timed_out();
@@ -173,14 +176,20 @@ impl Queue {
         }
     }
 
-    /// Waits for a change; says whether it is time to see whether to merge.
-    fn wait_for_time(&self, state: &mut MutexGuard<'_, State>) -> bool {
+    /// Whether to see whether to merge though nothing was written.
+    fn is_time(&self, state: &State) -> bool {
+        let since = state.looked.map(|looked| looked.elapsed());
+        self.look_every.is_some_and(|time| since.is_none_or(|since| since >= time))
+    }
+
+    /// Waits for a change, or until it is time.
+    fn wait(&self, state: &mut MutexGuard<'_, State>) {
         match self.look_every {
-            Some(time) => self.changed.wait_for(state, time).timed_out() || state.check_merges,
-            None => {
-                self.changed.wait(state);
-                state.check_merges
+            Some(time) => {
+                let since = state.looked.map_or(time, |looked| looked.elapsed());
+                self.changed.wait_for(state, time.saturating_sub(since));
             }
+            None => self.changed.wait(state),
         }
     }
 

@@ -264,6 +264,42 @@ fn nothing_older_comes_back_when_a_record_expires() {
     }
 }
 
+/// A tombstone that an older file needs stays, and is older than all that may be dropped.
+#[test]
+fn an_old_tombstone_is_no_reason_to_merge_again_and_again() {
+    let (disk, clock) = (SimFs::new(), SetClock::at(5_000));
+    let mut options = options(&clock);
+    let store = open(&disk, &options);
+    store.put(b"a", b"hidden by the tombstone").unwrap();
+    store.put(b"b", &[2; 900]).unwrap();
+    close(store);
+    let store = open(&disk, &options);
+    store.delete(b"a").unwrap();
+    clock.run(10 * (AFTER + GRACE));
+    store.put(b"c", &[3; 900]).unwrap();
+    store.put(b"b", &[2; 10]).unwrap();
+    close(store);
+    // So that the first file, which has expired by now, is not merged.
+    let first = disk.read(Path::new("/data/1.bitcask.data")).unwrap();
+    let damaged = [&first[..first.len() - 1], &[1]].concat();
+    let file = disk.create(Path::new("/data/1.bitcask.data"), engines::fs::Create::Replace);
+    file.unwrap().write_at(0, &damaged).unwrap();
+    disk.remove(Path::new("/data/1.bitcask.hint")).unwrap();
+
+    options.merge = MergePolicy { small_file_bytes: 0, ..MergePolicy::default() };
+    for without_hints in [false, true] {
+        if without_hints {
+            disk.remove(Path::new("/data/2.bitcask.hint")).unwrap();
+        }
+        let store = open(&disk, &options);
+        assert_eq!(store.damage().len(), 1);
+        store.quiesce().unwrap();
+        assert_eq!(store.stats().unwrap().compaction_count, Some(0));
+        assert!(disk.read(Path::new("/data/2.bitcask.data")).is_some());
+        close(store);
+    }
+}
+
 /// Waits until the background thread has done something, with no hint that it should.
 fn wait_for_merges(store: &Bitcask, count: u64) {
     let patience = std::time::Instant::now() + Duration::from_secs(120);

@@ -235,6 +235,45 @@ fn a_deleted_key_stays_deleted_through_partial_merges() {
     }
 }
 
+/// Compacting takes the room of one file more, and gives back file after file.
+#[test]
+fn compacting_gives_space_back_step_by_step() {
+    const FILE: u64 = 10_000;
+    let disk = SimFs::new();
+    let mut options = Options { max_file_bytes: FILE, ..Options::default() };
+    options.merge.enabled = false;
+    let store = open(&disk, &options);
+    for round in 0..5u8 {
+        for key in 0..200u8 {
+            store.put(&[key], &[round; 300]).unwrap();
+        }
+    }
+    store.quiesce().unwrap();
+    let (start, written) = (disk.mark(), store.stats().unwrap().disk_bytes.unwrap());
+    store.compact().unwrap();
+    let live = store.stats().unwrap().disk_bytes.unwrap();
+    assert_eq!(store.stats().unwrap().dead_bytes, Some(0));
+
+    let sizes: Vec<u64> = disk
+        .trace()
+        .images(CrashModel::KeepAll)
+        .filter(|image| image.cut >= start)
+        .map(|image| {
+            let entries = image.disk.list(Path::new("/data")).unwrap();
+            let is_data = |name: &str| name.contains(".bitcask.data");
+            entries.iter().filter(|e| e.name().is_some_and(is_data)).map(|e| e.length).sum()
+        })
+        .collect();
+    let (before, peak) = (sizes[0], *sizes.iter().max().unwrap());
+    assert!(written > 4 * live);
+    // What dies with its file goes before anything is copied.
+    assert!(peak <= before + FILE, "{before} grows to {peak}");
+    let steps = sizes.windows(2).filter(|pair| pair[1] < pair[0]).count();
+    assert!(steps as u64 >= (written - live) / FILE, "{steps} steps");
+    let half = sizes.iter().position(|size| *size < before / 2).unwrap();
+    assert!(half < sizes.len() / 2, "half is given back by the first half of the calls");
+}
+
 /// Readers, scans, a writer and merges at the same time, on real files. Each key's value carries a
 /// number that only grows; a reader never sees it shrink.
 #[test]

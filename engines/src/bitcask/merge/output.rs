@@ -76,10 +76,11 @@ impl<'a> Output<'a> {
         for part in [&header.to_bytes(), record.key, record.value] {
             self.pending.extend_from_slice(part);
         }
-        self.usage.ages.include(record.timestamp);
         if is_tombstone {
             self.usage.add_tombstone(u32::try_from(header.record_bytes()).unwrap_or(u32::MAX));
             self.usage.note_death(|| record.timestamp);
+        } else {
+            self.usage.ages.include(record.timestamp);
         }
         self.sources.push(from);
         if self.pending.len() >= WRITE_BYTES { self.write_pending() } else { Ok(()) }

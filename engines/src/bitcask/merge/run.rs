@@ -90,6 +90,10 @@ impl<'a> Merge<'a> {
                 return Ok(());
             }
             self.read_to_end.push(input);
+            // Without an output nothing of what was read is still needed.
+            if self.output.is_none() {
+                self.remove_inputs()?;
+            }
         }
         self.publish()?;
         self.remove_inputs()?;
