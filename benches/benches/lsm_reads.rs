@@ -264,8 +264,9 @@ fn measure(
 
 /// How many records a scan visits.
 const SCAN_LENGTH: u64 = 100;
-/// One in so many records is read again and again while the cache is tried out.
-const CACHED_SHARE: u64 = 50;
+/// So many records are read again and again while the cache is tried out: each lies in a block of
+/// its own, and all of those fit.
+const CACHED_RECORDS: u64 = 10_000;
 
 /// One thread's reads.
 struct Reader<'a> {
@@ -280,7 +281,7 @@ impl Reader<'_> {
     }
 
     fn get_few(&self, count: u64) -> Result<(), String> {
-        self.get(count, |random| random % (self.data.items() / CACHED_SHARE + 1))
+        self.get(count, |random| random % self.data.items().min(CACHED_RECORDS))
     }
 
     fn get(&self, count: u64, index: impl Fn(u64) -> u64) -> Result<(), String> {

@@ -34,7 +34,7 @@ use crate::Result;
 /// assert_eq!(cursor.key(), Some(&b"fruit/apple"[..]));
 /// assert!(!cursor.prev()?);
 ///
-/// let values = reader.multi_get_vec(&[b"stone", b"sand"])?;
+/// let values = reader.multi_get_vec(&["stone", "sand"])?;
 /// assert_eq!(values, [Some(b"grey".to_vec()), None]);
 /// # drop(cursor);
 /// # drop(reader);

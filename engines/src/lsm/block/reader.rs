@@ -200,6 +200,45 @@ pub(crate) struct EntryCursor {
     /// Where the entry starts.
     at: usize,
     valid: bool,
+    behind: Behind,
+}
+
+/// The entries between a restart point and the place of a cursor that walks backwards: they were
+/// passed on the way there, and are the next ones it comes to.
+#[derive(Debug, Default)]
+struct Behind {
+    entries: Vec<Passed>,
+    /// Their keys, one after the other.
+    keys: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Passed {
+    at: usize,
+    value: Range<usize>,
+    key_end: usize,
+}
+
+impl Behind {
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.keys.clear();
+    }
+
+    fn push(&mut self, at: usize, key: &[u8], value: Range<usize>) {
+        self.keys.extend_from_slice(key);
+        self.entries.push(Passed { at, value, key_end: self.keys.len() });
+    }
+
+    /// The last one; its key replaces `key`.
+    fn pop(&mut self, key: &mut Vec<u8>) -> Option<Passed> {
+        let passed = self.entries.pop()?;
+        let start = self.entries.last().map_or(0, |before| before.key_end);
+        key.clear();
+        key.extend_from_slice(&self.keys[start..passed.key_end]);
+        self.keys.truncate(start);
+        Some(passed)
+    }
 }
 
 impl EntryCursor {
@@ -222,6 +261,7 @@ impl EntryCursor {
     /// Stands nowhere from now on.
     pub(crate) fn clear(&mut self) {
         self.valid = false;
+        self.behind.clear();
     }
 
     pub(crate) fn seek_to_first(&mut self, block: BlockView<'_>) -> Result<()> {
@@ -268,7 +308,7 @@ impl EntryCursor {
         target: &[u8],
         mut fill: impl FnMut(&mut [u8], usize) -> Result<()>,
     ) -> Result<Option<Range<usize>>> {
-        self.valid = false;
+        self.clear();
         self.key.clear();
         // Each restart point takes four bytes and leads to an entry of no less than eleven: three
         // lengths of a byte and a tag. So much of the block is entries surely.
@@ -305,11 +345,16 @@ impl EntryCursor {
 
     pub(crate) fn next(&mut self, block: BlockView<'_>) -> Result<()> {
         debug_assert!(self.valid);
+        self.behind.clear();
         self.load(block, self.value.end)
     }
 
     pub(crate) fn prev(&mut self, block: BlockView<'_>) -> Result<()> {
         debug_assert!(self.valid);
+        if let Some(passed) = self.behind.pop(&mut self.key) {
+            (self.at, self.value) = (passed.at, passed.value);
+            return Ok(());
+        }
         let here = self.at;
         self.valid = false;
         // The number of restart points before this entry.
@@ -336,6 +381,7 @@ impl EntryCursor {
         let Some(restart) = restart_count.checked_sub(1) else { return Ok(()) };
         self.go_to_restart(block, restart)?;
         while self.valid && self.value.end < end {
+            self.behind.push(self.at, &self.key, self.value.clone());
             self.load(block, self.value.end)?;
         }
         if self.valid && self.value.end != end {
@@ -348,6 +394,7 @@ impl EntryCursor {
 
     fn go_to_restart(&mut self, block: BlockView<'_>, index: usize) -> Result<()> {
         self.valid = false;
+        self.behind.clear();
         self.key.clear();
         let offset = block.restart(index)?;
         if offset < block.entries.len() {
