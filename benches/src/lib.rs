@@ -2,6 +2,7 @@
 //!
 //! - `insert_500k`: the main job, `enginelab compare insert` with 500,000 items.
 //! - `insert_5k`: 5,000 items into each engine, measured by criterion.
+//! - `recording`: what the laboratory itself costs an operation.
 //! - `bitcask`: what the Bitcask engine promises, figure by figure.
 //! - `lsm_reads`: reads of the LSM engine beside LevelDB and RocksDB.
 

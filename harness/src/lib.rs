@@ -9,6 +9,8 @@ pub mod verify;
 
 pub mod results;
 
+pub mod stats;
+
 pub mod report;
 
 pub mod cli;

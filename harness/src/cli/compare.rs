@@ -17,7 +17,7 @@ use crate::results::{Client, Comparison, Conditions, Parameters, Settings};
 use crate::run::parent::ChildCommand;
 use crate::run::plan::Selection;
 use crate::run::{self, Site};
-use crate::workload::{Workload, WorkloadArgs};
+use crate::workload::{Chosen, WorkloadArgs};
 use crate::{Error, Result};
 
 /// The flags of a comparison: those of the workload and those of all.
@@ -132,8 +132,8 @@ impl<W: WorkloadArgs> CompareArgs<W> {
 /// # Errors
 /// [`Error`] for whatever keeps it from running.
 pub fn compare<W: WorkloadArgs>(args: &CompareArgs<W>, references: &[&str]) -> Result<Ending> {
-    let parameters = parameters(args.workload.workload()?, &args.common);
-    let args = &args.common;
+    let CompareArgs { workload, common: args } = args;
+    let parameters = parameters(workload.workload()?, args);
     let earlier = args.resume.as_deref().map(json::read).transpose()?;
     let out = args.out.clone().or_else(|| args.resume.clone());
     check_outputs(out.as_deref(), args.markdown.as_deref())?;
@@ -155,17 +155,19 @@ pub fn compare<W: WorkloadArgs>(args: &CompareArgs<W>, references: &[&str]) -> R
     let comparison = run::compare(selection, parameters, earlier, &site, &mut progress)?;
     drop(progress);
     report(args, out.as_deref(), &comparison)?;
+    if !args.json {
+        super::print(&workload.more_report(&comparison)?)?;
+    }
     Ok(Ending::of(&comparison))
 }
 
-fn parameters(workload: Workload, args: &CommonArgs) -> Parameters {
-    let threads = args.threads.or_else(|| NonZeroU32::new(workload.default_threads()));
+fn parameters(chosen: Chosen, args: &CommonArgs) -> Parameters {
     Parameters {
-        workload,
+        workload: chosen.workload,
         client: Client {
-            threads: threads.unwrap_or(NonZeroU32::MIN),
+            threads: args.threads.or(chosen.threads).unwrap_or(NonZeroU32::MIN),
             seed: args.seed,
-            rate: args.rate,
+            rate: args.rate.or(chosen.rate),
         },
         settings: Settings {
             durability: args.durability,

@@ -1,7 +1,9 @@
 //! The command line.
 
 pub mod compare;
+pub mod diff;
 pub mod engines;
+pub mod merge;
 
 mod progress;
 pub(crate) mod size;
@@ -16,6 +18,7 @@ use clap::{Parser, Subcommand};
 use self::compare::{CompareArgs, compare};
 use crate::results::Comparison;
 use crate::workload::insert::InsertArgs;
+use crate::workload::ycsb::YcsbArgs;
 use crate::{Error, Result};
 
 const EXAMPLES: &str = "\
@@ -24,11 +27,12 @@ Examples:
   enginelab compare insert --items 100000                  all engines side by side
   enginelab compare insert --engines bitcask,lsm --corpus fixed --repeats 5 --items 5000
                                                            the published comparison
+  enginelab compare ycsb --core b --threads 2 --rate 50000 --ycsb-output
   enginelab compare insert --durability power --threads 8 --out result.json
 
 Exit status:
   0  everything ran, and nothing was lost
-  1  an engine failed, lost or changed records
+  1  an engine failed, lost or changed records; diff: something is worse
   2  what was asked for makes no sense or cannot be had here
   130  stopped by Ctrl-C; what had finished was kept";
 
@@ -45,6 +49,12 @@ enum Command {
     /// Run engines side by side
     #[command(subcommand, after_help = EXAMPLES)]
     Compare(Compare),
+    /// Tell what changed from one result to another, beyond noise
+    #[command(after_help = "Exit status: 0 nothing is worse; 1 something is; 2 they cannot be \
+                            compared")]
+    Diff(diff::DiffArgs),
+    /// Show the results of several machines side by side
+    Merge(merge::MergeArgs),
     /// List the workloads
     Workloads(workloads::WorkloadsArgs),
     /// List the engines: which are here, how to get the others, what each does for durability
@@ -56,6 +66,9 @@ enum Compare {
     /// Insert new records under random keys, read all of them back, and compare time and space
     #[command(after_help = EXAMPLES)]
     Insert(Box<CompareArgs<InsertArgs>>),
+    /// Run YCSB's core workloads A to F, or what its property files say
+    #[command(after_help = EXAMPLES)]
+    Ycsb(Box<CompareArgs<YcsbArgs>>),
 }
 
 /// How a program ended that was able to run.
@@ -97,6 +110,9 @@ pub fn main() -> ExitCode {
     };
     exit(match cli.command {
         Command::Compare(Compare::Insert(args)) => compare(&args, &[]),
+        Command::Compare(Compare::Ycsb(args)) => compare(&args, &[]),
+        Command::Diff(args) => diff::diff(&args),
+        Command::Merge(args) => merge::merge(&args).map(|()| Ending::Well),
         Command::Workloads(args) => workloads::list(&args).map(|()| Ending::Well),
         Command::Engines(args) => engines::list(&args).map(|()| Ending::Well),
     })

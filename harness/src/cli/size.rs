@@ -64,6 +64,13 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     if number > 0.0 && number <= 1e9 { Ok(number) } else { Err(wrong()) }
 }
 
+/// Reads a share in percent, with or without the sign.
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    let number = number.filter(|number| (0.0..=10_000.0).contains(number));
+    number.ok_or_else(|| "expected a number of percent from 0 to 10000".to_owned())
+}
+
 /// Reads a name: what is around it does not count.
 pub(crate) fn name(text: &str) -> Result<String, String> {
     match text.trim() {

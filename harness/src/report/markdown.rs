@@ -2,6 +2,7 @@
 
 use std::fmt::{Result as Written, Write};
 
+use super::fairness;
 use super::ratios::{self, EngineLines, PairLines};
 use super::summary::Summary;
 use super::tables::{self, Table};
@@ -15,12 +16,10 @@ pub fn render(comparison: &Comparison, pairs: &[(String, String)]) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
     let _ = write_head(&mut out, comparison);
-    for table in [
-        tables::times(&summaries, &comparison.skipped),
-        tables::sizes(&summaries, &comparison.skipped),
-    ] {
+    for table in tables::all(comparison, &summaries) {
         let _ = write_table(&mut out, &table);
     }
+    let _ = write_inequalities(&mut out, comparison);
     let _ = write_troubles(&mut out, comparison);
     for pair in ratios::pairs(comparison, &engines, pairs) {
         let _ = write_pair(&mut out, &pair);
@@ -57,6 +56,18 @@ fn write_table(out: &mut String, table: &Table) -> Written {
     writeln!(out)?;
     for note in &table.notes {
         writeln!(out, "{note}")?;
+    }
+    writeln!(out)
+}
+
+fn write_inequalities(out: &mut String, comparison: &Comparison) -> Written {
+    let lines = fairness::lint(comparison);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## What is not equal\n")?;
+    for line in lines {
+        writeln!(out, "- {line}")?;
     }
     writeln!(out)
 }

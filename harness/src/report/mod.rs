@@ -3,9 +3,14 @@
 pub mod json;
 pub mod markdown;
 pub mod terminal;
+pub mod ycsb;
 
+pub mod diff;
+pub mod fairness;
+pub mod machines;
 pub mod ratios;
 pub mod summary;
 pub mod tables;
+pub mod traffic;
 
 pub(crate) mod figures;

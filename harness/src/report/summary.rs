@@ -86,19 +86,27 @@ impl<'a> Summary<'a> {
 
     /// The time of the phases called `names` together, over the runs that have them all.
     pub fn seconds(&self, names: &[&str]) -> Option<Spread> {
-        Spread::of(
-            self.runs
-                .iter()
-                .filter_map(|run| names.iter().map(|name| run.seconds(name)).sum::<Option<f64>>()),
-        )
+        Spread::of(self.all_seconds(names))
+    }
+
+    /// The same, of each run.
+    pub fn all_seconds(&self, names: &[&str]) -> Vec<f64> {
+        let of = |run: &&Run| names.iter().map(|name| run.seconds(name)).sum::<Option<f64>>();
+        self.runs.iter().filter_map(of).collect()
     }
 
     /// How much the directory grew until the end of the phase called `phase`.
     pub fn growth(&self, phase: &str, bytes: impl Fn(DiskUsage) -> u64) -> Option<Spread> {
-        self.figure(|run| {
+        Spread::of(self.all_growths(phase, bytes))
+    }
+
+    /// The same, of each run.
+    pub fn all_growths(&self, phase: &str, bytes: impl Fn(DiskUsage) -> u64) -> Vec<f64> {
+        let of = |run: &&Run| {
             let (before, after) = (run.disk_before?, run.disk_after(phase)?);
             Some(bytes(after) as f64 - bytes(before) as f64)
-        })
+        };
+        self.runs.iter().filter_map(of).collect()
     }
 
     /// A figure over the runs that have it.

@@ -2,8 +2,10 @@
 
 use super::figures::{binary_size, megabytes, seconds};
 use super::summary::{Spread, Summary};
+use super::traffic;
 use crate::measure::disk::DiskUsage;
 use crate::results::{Comparison, Skipped};
+use crate::stats::{FEWEST, Ratio, effect_size};
 
 /// A table.
 #[derive(Debug, Clone, Default)]
@@ -53,10 +55,22 @@ pub fn parameters(comparison: &Comparison) -> Vec<(&'static str, String)> {
     words
 }
 
+/// Every table of a report.
+pub fn all(comparison: &Comparison, summaries: &[Summary<'_>]) -> Vec<Table> {
+    let skipped = &comparison.skipped;
+    let mut tables = vec![times(summaries, skipped)];
+    tables.extend(certainty(summaries));
+    tables.push(sizes(summaries, skipped));
+    tables.extend(traffic::latencies(comparison, summaries));
+    tables.push(traffic::resources(summaries));
+    tables
+}
+
 /// Times of all engines against the best.
 pub fn times(summaries: &[Summary<'_>], skipped: &[Skipped]) -> Table {
-    let load = Column::new(summaries, |summary| summary.seconds(&["load"]));
-    let whole = Column::new(summaries, |summary| summary.seconds(&["load", "quiesce", "compact"]));
+    let load = Column::new(summaries, |summary| summary.all_seconds(&["load"]));
+    let whole =
+        Column::new(summaries, |summary| summary.all_seconds(&["load", "quiesce", "compact"]));
     let rows = summaries.iter().enumerate().map(|(at, summary)| {
         let median = |phase: &str| middle(summary.seconds(&[phase]), seconds);
         vec![
@@ -79,6 +93,47 @@ pub fn times(summaries: &[Summary<'_>], skipped: &[Skipped]) -> Table {
     }
 }
 
+/// What the ratios of times are worth; there where an engine ran often enough.
+fn certainty(summaries: &[Summary<'_>]) -> Option<Table> {
+    let load = Column::new(summaries, |summary| summary.all_seconds(&["load"]));
+    let whole =
+        Column::new(summaries, |summary| summary.all_seconds(&["load", "quiesce", "compact"]));
+    let rows: Vec<Vec<String>> = summaries
+        .iter()
+        .enumerate()
+        .map(|(at, summary)| {
+            let mut row = vec![summary.engine.to_owned()];
+            for column in [&load, &whole] {
+                row.push(column.ratio(at));
+                row.extend(column.judged(at));
+            }
+            row
+        })
+        .collect();
+    let is_judged = summaries.iter().any(|summary| summary.runs.len() >= FEWEST);
+    is_judged.then(|| Table {
+        title: "How sure the ratios of times are".into(),
+        head: head(&[
+            "engine",
+            "load ×",
+            "95 %",
+            "effect",
+            "verdict",
+            "all ×",
+            "95 %",
+            "effect",
+            "verdict",
+        ]),
+        rows,
+        notes: vec![
+            "95 %: the bootstrap interval of the ratio of medians. effect: Cliff's delta, how much \
+             more often a run was slower than one of the best than faster, from -1 to +1. all: load, \
+             quiesce and compact together. Too noisy to rank: the interval has 1 in it."
+                .into(),
+        ],
+    })
+}
+
 /// Directory sizes of all engines against the best.
 pub fn sizes(summaries: &[Summary<'_>], skipped: &[Skipped]) -> Table {
     fn apparent(usage: DiskUsage) -> u64 {
@@ -88,7 +143,7 @@ pub fn sizes(summaries: &[Summary<'_>], skipped: &[Skipped]) -> Table {
         usage.allocated_bytes
     }
     let grown = |phase: &'static str| {
-        Column::new(summaries, move |summary| summary.growth(phase, apparent))
+        Column::new(summaries, move |summary| summary.all_growths(phase, apparent))
     };
     let (load, compact) = (grown("load"), grown("compact"));
     let rows = summaries.iter().enumerate().map(|(at, summary)| {
@@ -148,16 +203,21 @@ fn repeats_note(summaries: &[Summary<'_>]) -> Vec<String> {
 
 /// One figure of every engine, and the best among those that are ranked.
 struct Column {
+    samples: Vec<Vec<f64>>,
     figures: Vec<Option<Spread>>,
-    best: Option<f64>,
+    /// The place of the best.
+    best: Option<usize>,
 }
 
 impl Column {
-    fn new(summaries: &[Summary<'_>], figure: impl Fn(&Summary<'_>) -> Option<Spread>) -> Self {
-        let figures: Vec<_> = summaries.iter().map(figure).collect();
-        let ranked = summaries.iter().zip(&figures).filter(|(summary, _)| summary.is_ranked());
-        let best = ranked.filter_map(|(_, figure)| *figure).map(|f| f.median).reduce(f64::min);
-        Self { figures, best }
+    fn new(summaries: &[Summary<'_>], samples: impl Fn(&Summary<'_>) -> Vec<f64>) -> Self {
+        let samples: Vec<Vec<f64>> = summaries.iter().map(samples).collect();
+        let figures: Vec<_> = samples.iter().map(|of| Spread::of(of.iter().copied())).collect();
+        let ranked = summaries.iter().zip(&figures).enumerate();
+        let ranked = ranked.filter(|(_, (summary, _))| summary.is_ranked());
+        let ranked = ranked.filter_map(|(at, (_, figure))| Some((at, figure.as_ref()?.median)));
+        let best = ranked.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(at, _)| at);
+        Self { samples, figures, best }
     }
 
     fn cell(&self, at: usize, write: fn(f64) -> String) -> String {
@@ -165,10 +225,29 @@ impl Column {
     }
 
     fn ratio(&self, at: usize) -> String {
-        match (self.figures[at], self.best) {
-            (Some(figure), Some(best)) if best > 0.0 => format!("{:.2}", figure.median / best),
-            _ => NOT_THERE.into(),
-        }
+        self.ratio_to_best(at).map_or(NOT_THERE.into(), |ratio| format!("{:.2}", ratio.ratio))
+    }
+
+    fn ratio_to_best(&self, at: usize) -> Option<Ratio> {
+        Ratio::new(&self.samples[at], &self.samples[self.best?])
+    }
+
+    /// The ratio's interval, the size of the effect, and what can be concluded.
+    fn judged(&self, at: usize) -> [String; 3] {
+        let not_there = || NOT_THERE.to_owned();
+        let (Some(best), Some(Ratio { interval: Some([low, high]), .. })) =
+            (self.best, self.ratio_to_best(at))
+        else {
+            return [not_there(), not_there(), not_there()];
+        };
+        let effect = effect_size(&self.samples[at], &self.samples[best]).unwrap_or(0.0);
+        let verdict = match (at == best, low, high) {
+            (true, ..) => "best",
+            (_, low, _) if low > 1.0 => "more",
+            (_, _, high) if high < 1.0 => "less",
+            _ => "too noisy",
+        };
+        [format!("{low:.2}..{high:.2}"), format!("{effect:+.2}"), verdict.to_owned()]
     }
 }
 

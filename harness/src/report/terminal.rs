@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, LineStyle, TableStyle};
 
+use super::fairness;
 use super::ratios::{self, EngineLines, PairLines};
 use super::summary::Summary;
 use super::tables::{self, Table};
@@ -27,10 +28,7 @@ pub fn render(comparison: &Comparison, pairs: &[(String, String)], colour: bool)
     for pair in ratios::pairs(comparison, &engines, pairs) {
         let _ = write_pair(&mut out, &pair);
     }
-    for table in [
-        tables::times(&summaries, &comparison.skipped),
-        tables::sizes(&summaries, &comparison.skipped),
-    ] {
+    for table in tables::all(comparison, &summaries) {
         let _ = write_table(&mut out, &table, colour);
     }
     let _ = write_troubles(&mut out, comparison);
@@ -97,7 +95,7 @@ pub(super) const PAIR_NOTES: [&str; 3] = [
 const UNDERLINED_HEAD: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-fn write_table(out: &mut String, table: &Table, colour: bool) -> Written {
+pub(super) fn write_table(out: &mut String, table: &Table, colour: bool) -> Written {
     let mut drawn = comfy_table::Table::new();
     drawn
         .load_style(UNDERLINED_HEAD)
@@ -126,6 +124,9 @@ fn write_table(out: &mut String, table: &Table, colour: bool) -> Written {
 }
 
 fn write_troubles(out: &mut String, comparison: &Comparison) -> Written {
+    for inequality in fairness::lint(comparison) {
+        wrapped(out, &format!("unequal: {inequality}"), "  ")?;
+    }
     for problem in comparison.problems() {
         wrapped(out, &format!("FAILED {problem}"), "  ")?;
     }

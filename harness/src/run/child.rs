@@ -4,13 +4,17 @@
 //! The parent starts its own executable with the argument `run-one`, writes a [`RunPlan`] as JSON
 //! to its standard input, and reads [`Event`]s from its standard output.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use engines::{Engine, OpenOptions, registry};
+use parking_lot::Mutex;
 
 use super::event::{Event, Events};
+use super::parent;
 use super::plan::RunPlan;
+use crate::results::Run;
 use crate::{Error, Result};
 
 /// How a child opens an engine: its name, the directory, the options. Tests open wrapped ones.
@@ -49,6 +53,32 @@ pub fn serve(open: &Open<'_>) -> bool {
         }
     }
     true
+}
+
+/// Carries out `plan` in this process, for benches and tests: nothing is set apart then.
+///
+/// # Errors
+/// As a run in a child.
+pub fn run_here(plan: &RunPlan) -> Result<Run> {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let events = Events::new(Box::new(Into(Arc::clone(&heard))));
+    let open: &Open<'_> =
+        &|name, directory, options| registry::find(name)?.open(directory, options);
+    super::lifecycle::run(plan, open, &events)?;
+    let heard = heard.lock();
+    Ok(parent::follow(plan, heard.split(|&byte| byte == b'\n')))
+}
+
+struct Into(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Into {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn read_plan() -> Result<RunPlan> {

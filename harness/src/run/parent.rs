@@ -60,16 +60,7 @@ pub(super) fn run(
 ) -> Result<Outcome> {
     let cap = plan.conditions.memory_cap_bytes.map(MemoryCap::new).transpose()?;
     let child = start(command, plan, cap.as_ref())?;
-    let mut following = Following {
-        run: Run {
-            engine: plan.engine.clone(),
-            kind: kind.to_owned(),
-            repeat: plan.repeat,
-            ..Run::default()
-        },
-        phase: None,
-        is_done: false,
-    };
+    let mut following = Following::new(plan, kind);
     let deadline = plan.time_limit().and_then(|limit| Instant::now().checked_add(limit));
     loop {
         match child.events.recv_timeout(LOOK_FOR_INTERRUPT_EVERY) {
@@ -183,7 +174,21 @@ struct Following {
     is_done: bool,
 }
 
+/// The result of a run that told `lines` and ended well.
+pub(super) fn follow<'a>(plan: &RunPlan, lines: impl Iterator<Item = &'a [u8]>) -> Run {
+    let mut following = Following::new(plan, "");
+    lines.filter_map(|line| serde_json::from_slice(line).ok()).for_each(|event| {
+        following.take(event);
+    });
+    following.run
+}
+
 impl Following {
+    fn new(plan: &RunPlan, kind: &str) -> Self {
+        let (engine, kind, repeat) = (plan.engine.clone(), kind.to_owned(), plan.repeat);
+        Self { run: Run { engine, kind, repeat, ..Run::default() }, phase: None, is_done: false }
+    }
+
     fn take(&mut self, event: Event) {
         match event {
             Event::Begins { phases: _, disk, own_memory } => {

@@ -10,7 +10,7 @@ use super::keys::{KEY_BYTES, Keys};
 use super::op::{Kind, Op};
 use super::rng::mix;
 use super::values::{Corpus, Framing, Values};
-use super::{About, Workload, WorkloadArgs};
+use super::{About, Chosen, Workload, WorkloadArgs};
 use crate::Result;
 use crate::cli::size;
 use crate::report::figures::grouped;
@@ -58,13 +58,14 @@ pub struct InsertArgs {
 const DEFAULT_ITEMS: NonZeroU64 = NonZeroU64::new(20_000).unwrap();
 
 impl WorkloadArgs for InsertArgs {
-    fn workload(&self) -> Result<Workload> {
+    fn workload(&self) -> Result<Chosen> {
         Ok(Workload::Insert(Insert {
             items: self.items.unwrap_or(DEFAULT_ITEMS),
             batch: self.batch,
             corpus: self.corpus,
             framing: self.framing,
-        }))
+        })
+        .into())
     }
 }
 

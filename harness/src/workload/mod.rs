@@ -20,6 +20,7 @@
 //! in its stream, where steps ascend.
 
 pub mod insert;
+pub mod ycsb;
 
 pub mod job;
 pub mod op;
@@ -30,10 +31,13 @@ pub mod rng;
 pub mod texts;
 pub mod values;
 
+use std::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 
 use self::job::Job;
 use crate::Result;
+use crate::results::Comparison;
 
 /// A workload with its parameters. In JSON, `name` tells which.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +45,8 @@ use crate::Result;
 pub enum Workload {
     /// New records under random keys.
     Insert(insert::Insert),
+    /// YCSB's core workloads.
+    Ycsb(ycsb::Ycsb),
 }
 
 /// The flags of a workload.
@@ -49,7 +55,32 @@ pub trait WorkloadArgs: clap::Args {
     ///
     /// # Errors
     /// [`Error::Usage`](crate::Error::Usage) for what cannot be.
-    fn workload(&self) -> Result<Workload>;
+    fn workload(&self) -> Result<Chosen>;
+
+    /// What is printed below the report of every workload; empty in most.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being made.
+    fn more_report(&self, _comparison: &Comparison) -> Result<String> {
+        Ok(String::new())
+    }
+}
+
+/// A workload, and who it wants for clients where the flags of all workloads do not say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chosen {
+    /// The workload.
+    pub workload: Workload,
+    /// Client threads; absent: 1.
+    pub threads: Option<NonZeroU32>,
+    /// Operations a second; absent: as fast as the engine can.
+    pub rate: Option<f64>,
+}
+
+impl From<Workload> for Chosen {
+    fn from(workload: Workload) -> Self {
+        Self { workload, threads: None, rate: None }
+    }
 }
 
 /// What is said of a workload.
@@ -62,13 +93,14 @@ pub struct About {
 }
 
 /// Every workload, as `enginelab workloads` lists them.
-pub const ALL: [About; 1] = [insert::ABOUT];
+pub const ALL: [About; 2] = [insert::ABOUT, ycsb::ABOUT];
 
 impl Workload {
     /// Makes it ready to run: everything is derived from `seed`.
     pub fn job(&self, seed: u64) -> Box<dyn Job> {
         match self {
             Self::Insert(insert) => Box::new(insert::InsertJob::new(insert, seed)),
+            Self::Ycsb(ycsb) => Box::new(ycsb::YcsbJob::new(ycsb, seed)),
         }
     }
 
@@ -76,6 +108,7 @@ impl Workload {
     pub fn about(&self) -> About {
         match self {
             Self::Insert(_) => insert::ABOUT,
+            Self::Ycsb(_) => ycsb::ABOUT,
         }
     }
 
@@ -83,6 +116,7 @@ impl Workload {
     pub fn title(&self) -> String {
         match self {
             Self::Insert(insert) => insert.title(),
+            Self::Ycsb(ycsb) => ycsb.title(),
         }
     }
 
@@ -90,6 +124,7 @@ impl Workload {
     pub fn parameters(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::Insert(insert) => insert.parameters(),
+            Self::Ycsb(ycsb) => ycsb.parameters(),
         }
     }
 
@@ -97,13 +132,7 @@ impl Workload {
     pub fn data_bytes(&self) -> u64 {
         match self {
             Self::Insert(insert) => insert.data_bytes(),
-        }
-    }
-
-    /// The client threads unless others are asked for.
-    pub fn default_threads(&self) -> u32 {
-        match self {
-            Self::Insert(_) => 1,
+            Self::Ycsb(ycsb) => ycsb.data_bytes(),
         }
     }
 }

@@ -494,3 +494,87 @@ fn a_cap_on_memory_holds_or_is_refused() {
     let roomy = insert(directory.path(), &["--engines", "memory", "--memory-cap", "4G"]).output();
     assert!([Some(0), Some(2)].contains(&roomy.unwrap().status.code()));
 }
+
+/// A result whose load took `factor` times as long.
+fn slowed(comparison: &Comparison, factor: f64) -> Comparison {
+    let mut slowed = comparison.clone();
+    for phase in slowed.runs.iter_mut().flat_map(|run| &mut run.phases) {
+        phase.seconds *= if phase.name == "load" { factor } else { 1.0 };
+    }
+    slowed
+}
+
+#[test]
+fn diff_tells_what_became_worse_by_its_exit_status() {
+    let directory = TempDir::new().unwrap();
+    let mut first =
+        json_of(insert(directory.path(), &["--engines", "memory,raw-append", "--repeats", "3"]));
+    for run in &mut first.runs {
+        for phase in run.phases.iter_mut().filter(|phase| phase.name == "load") {
+            phase.seconds = 10.0 + f64::from(run.repeat % 3) / 10.0;
+        }
+    }
+    let path = |name: &str| directory.path().join(name);
+    for (name, factor) in
+        [("a", 1.0), ("same", 1.0), ("slow", 2.0), ("little", 1.04), ("fast", 0.5)]
+    {
+        json::replace_file(&path(name), &json::render(&slowed(&first, factor)).unwrap()).unwrap();
+    }
+    let diff = |after: &str, arguments: &[&str]| {
+        let mut command = enginelab(&["diff"]);
+        command.arg(path("a")).arg(path(after)).args(arguments);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, printed) = diff("same", &[]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.starts_with("Nothing changed by more than 5 % beyond noise, of "), "{printed}");
+    let (code, printed) = diff("slow", &[]);
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(printed.contains("WORSE memory, load seconds: 10.1"), "{printed}");
+    assert!(printed.contains("ratio 2.00 (95 %: 1.9"), "{printed}");
+    assert_eq!(printed.matches("WORSE").count(), 2, "{printed}");
+    assert_eq!(diff("little", &[]).0, Some(0));
+    assert_eq!(diff("slow", &["--threshold", "150"]).0, Some(0));
+    let (code, printed) = diff("fast", &["--json"]);
+    assert_eq!(code, Some(0));
+    let told: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(told["changes"][0]["is_regression"], false);
+    assert_eq!(told["changes"].as_array().unwrap().len(), 2);
+
+    let mut other = first.clone();
+    other.workload.client.seed = 1;
+    json::replace_file(&path("other"), &json::render(&other).unwrap()).unwrap();
+    let mut command = enginelab(&["diff"]);
+    command.arg(path("a")).arg(path("other"));
+    assert!(refused(command).contains("not the same work"));
+    let mut command = enginelab(&["diff", "--threshold", "-1"]);
+    command.arg(path("a")).arg(path("a"));
+    assert!(refused(command).contains("--threshold"));
+}
+
+#[test]
+fn results_of_machines_stand_side_by_side() {
+    let directory = TempDir::new().unwrap();
+    let engines = ["--engines", "memory,raw-append"];
+    let first = json_of(insert(directory.path(), &engines));
+    let mut second = slowed(&first, 3.0);
+    second.machine.cpu = "Another processor".into();
+    let path = |name: &str| directory.path().join(name);
+    json::replace_file(&path("a"), &json::render(&first).unwrap()).unwrap();
+    json::replace_file(&path("b"), &json::render(&second).unwrap()).unwrap();
+    let mut command = enginelab(&["merge"]);
+    command.args([path("a"), path("b")]).arg("--out").arg(path("both"));
+    let assert = command.assert().success();
+    let printed = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
+    assert!(printed.contains("Another processor"), "{printed}");
+    assert!(printed.contains("load: seconds on each machine"), "{printed}");
+    let both: serde_json::Value = serde_json::from_slice(&fs::read(path("both")).unwrap()).unwrap();
+    assert_eq!(both["schema"], "enginelab.merged/1");
+    assert_eq!(both["results"].as_array().unwrap().len(), 2);
+    second.workload.client.seed = 7;
+    json::replace_file(&path("b"), &json::render(&second).unwrap()).unwrap();
+    let mut command = enginelab(&["merge"]);
+    command.args([path("a"), path("b")]);
+    assert!(refused(command).contains("is of other work than"));
+}

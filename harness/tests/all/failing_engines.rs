@@ -10,6 +10,7 @@ use engines::registry;
 use engines::{
     Batch, Capabilities, Description, Direction, Engine, Error, KeyRange, Result, Stats,
 };
+use harness::report::diff::Diff;
 use harness::results::{Client, Comparison, Conditions, Parameters, Run, Settings};
 use harness::run::child::serve;
 use harness::run::event::Event;
@@ -22,6 +23,9 @@ use harness::workload::values::{Corpus, Framing};
 
 const ITEMS: u64 = 300;
 const VARIABLE: &str = "HARNESS_TEST_MISBEHAVIOUR";
+
+/// What the engine that sleeps does in each put.
+const NAP: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// The engine that misbehaves; the others are left as they are.
 const CULPRIT: &str = "raw-append";
@@ -50,6 +54,9 @@ impl Culprit {
 
 impl Engine for Culprit {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.how == "sleeps" {
+            std::thread::sleep(NAP);
+        }
         if self.put_count.fetch_add(1, Ordering::Relaxed) != 100 {
             return self.inner.put(key, value);
         }
@@ -174,10 +181,10 @@ impl Observer for Saver {
 
 /// Compares the culprit with `memory`, whose run must be sound and saved; returns the culprit's.
 fn misbehaving(how: &str) -> (Run, Comparison) {
-    misbehaving_for(how, None)
+    misbehaving_for(how, None, 1)
 }
 
-fn misbehaving_for(how: &str, limit: Option<f64>) -> (Run, Comparison) {
+fn misbehaving_for(how: &str, limit: Option<f64>, repeats: u32) -> (Run, Comparison) {
     let settings = Settings::default();
     let names = [CULPRIT.to_owned(), "memory".to_owned()];
     let insert = Insert {
@@ -191,7 +198,7 @@ fn misbehaving_for(how: &str, limit: Option<f64>) -> (Run, Comparison) {
         client: Client { threads: 1.try_into().unwrap(), seed: 42, rate: None },
         settings,
         conditions: Conditions { time_limit_seconds: limit, ..Conditions::default() },
-        repeats: 1,
+        repeats,
     };
     let directory = tempfile::tempdir().unwrap();
     let arguments = ["--exact", "failing_engines::serve_as_a_child", "--nocapture"];
@@ -209,7 +216,8 @@ fn misbehaving_for(how: &str, limit: Option<f64>) -> (Run, Comparison) {
     let comparison =
         compare(Selection::named(&names, &settings).unwrap(), parameters, None, &site, &mut saver)
             .unwrap();
-    assert_eq!(saver.saved_runs, [1, 2], "saved after each run");
+    let expected: Vec<usize> = (1..=2 * repeats as usize).collect();
+    assert_eq!(saver.saved_runs, expected, "saved after each run");
     assert_eq!(comparison.runs_of("memory").next().unwrap().problem(), None);
     assert!(std::fs::read_dir(directory.path()).unwrap().next().is_none(), "data left behind");
     let run = comparison.runs_of(CULPRIT).next().unwrap().clone();
@@ -269,7 +277,7 @@ fn a_crash_is_a_row_that_says_where_and_how() {
 
 #[test]
 fn an_engine_that_hangs_is_ended_and_the_others_go_on() {
-    let (run, comparison) = misbehaving_for("hangs", Some(3.0));
+    let (run, comparison) = misbehaving_for("hangs", Some(3.0), 1);
     assert_eq!(run.error.as_deref(), Some("load: ended after 3s, as --time-limit says"));
     assert!(run.phase("open").is_some() && run.phase("load").is_none(), "{run:?}");
     assert_eq!(comparison.problems().len(), 1);
@@ -280,8 +288,33 @@ fn a_failed_engine_is_reported_but_not_ranked() {
     let (_, comparison) = misbehaving("loses");
     let printed = harness::report::terminal::render(&comparison, &[], false);
     assert!(printed.contains("FAILED raw-append, run 1: records: 1 lost"), "{printed}");
-    let row = printed.lines().rfind(|line| line.starts_with(" raw-append")).unwrap();
-    assert!(row.trim_end().ends_with("FAILED"), "{printed}");
+    let mut rows = printed.lines().filter(|line| line.starts_with(" raw-append"));
+    assert!(rows.any(|row| row.trim_end().ends_with("FAILED")), "{printed}");
     let markdown = harness::report::markdown::render(&comparison, &[]);
     assert!(markdown.contains("- FAILED raw-append, run 1: records: 1 lost"), "{markdown}");
+}
+
+#[test]
+fn an_engine_that_became_slow_is_told_and_equal_ones_are_not() {
+    let [before, again, slow] =
+        ["nothing", "nothing", "sleeps"].map(|how| misbehaving_for(how, None, 3).1);
+    let worse = Diff::new(&before, &slow, 0.05);
+    let load = |change: &&harness::report::diff::Change| change.figure == "load seconds";
+    let change = worse.changes.iter().find(load).unwrap();
+    assert!(change.is_regression && worse.has_regression() && !change.assumed, "{change:?}");
+    assert_eq!((change.engine.as_str(), change.effect), (CULPRIT, 1.0));
+    // Sleeping takes what it takes, and some more: the ratio can only be larger.
+    let [was, is] = change.medians;
+    let expected = (was + NAP.as_secs_f64() * ITEMS as f64) / was;
+    let [low, high] = change.interval;
+    assert!(expected <= high && low <= is / was && is / was <= high, "{expected} {change:?}");
+    assert!(worse.changes.iter().all(|change| change.engine == CULPRIT), "{worse:?}");
+    let better = Diff::new(&slow, &before, 0.05);
+    assert!(!better.has_regression());
+    assert!(better.changes.iter().any(|change| change.figure == "load seconds"));
+    let same = Diff::new(&before, &before, 0.05);
+    assert!(same.changes.is_empty() && same.compared > 10, "{same:?}");
+    let alike = Diff::new(&before, &again, 0.05);
+    let of_time = |change: &harness::report::diff::Change| change.figure.ends_with("seconds");
+    assert!(!alike.changes.iter().any(of_time), "{alike:?}");
 }

@@ -6,3 +6,4 @@ mod failing_engines;
 mod report;
 #[cfg(target_os = "linux")]
 mod signals;
+mod ycsb;

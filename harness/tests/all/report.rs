@@ -174,6 +174,32 @@ fn engines_stand_in_the_order_of_their_rank_with_medians() {
     assert_eq!((rows[2][3], rows[3][3]), ("0.37", "0.04"));
 }
 
+/// Runs of one, two and three times a time are too few and too far apart to say anything.
+#[test]
+fn what_cannot_be_ranked_is_said() {
+    let mut comparison = comparison();
+    let printed = terminal::render(&comparison, &[], false);
+    let row = |printed: &str| {
+        let table = printed.split("How sure the ratios of times are").nth(1).unwrap();
+        table.lines().find(|line| line.starts_with(" lsm")).unwrap().to_owned()
+    };
+    assert!(row(&printed).contains("too noisy"), "{printed}");
+    // 1,921.87 / 3 / 1,201.673 and its counterpart.
+    assert!(row(&printed).contains("0.53..4.80"), "{printed}");
+    for run in &mut comparison.runs {
+        let time = if run.engine == "lsm" { 160.0 } else { 100.0 };
+        run.phases[1].seconds = time + f64::from(run.repeat);
+    }
+    let printed = terminal::render(&comparison, &[], false);
+    let lsm = row(&printed);
+    // The medians are 162 and 102; the bounds 161 / 103 and 163 / 101.
+    assert!(lsm.contains("1.59") && lsm.contains("1.56..1.61"), "{printed}");
+    assert!(lsm.contains("+1.00") && lsm.contains("more"), "{printed}");
+    comparison.runs.retain(|run| run.repeat < 3);
+    let printed = terminal::render(&comparison, &[], false);
+    assert!(!printed.contains("How sure"), "{printed}");
+}
+
 #[test]
 fn what_is_missing_is_said() {
     for report in

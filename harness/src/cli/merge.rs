@@ -1,0 +1,59 @@
+//! `enginelab merge`: the results of several machines side by side.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::report::{json, machines};
+use crate::results::{Comparison, Parameters};
+use crate::{Error, Result};
+
+/// What can be chosen.
+#[derive(Debug, Clone, Args)]
+pub struct MergeArgs {
+    /// The results, two or more, of the same work
+    #[arg(required = true, num_args = 2.., value_name = "FILE")]
+    pub results: Vec<PathBuf>,
+
+    /// Write them together as JSON to this file
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+
+    /// Print that JSON instead of the tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Several results in one file.
+#[derive(Debug, Serialize)]
+struct Merged<'a> {
+    schema: &'static str,
+    results: &'a [Comparison],
+}
+
+/// Prints the results side by side.
+///
+/// # Errors
+/// [`Error::Usage`] for what is no result, or of other work than the first.
+pub fn merge(args: &MergeArgs) -> Result<()> {
+    let results: Vec<Comparison> =
+        args.results.iter().map(|path| json::read(path)).collect::<Result<_>>()?;
+    let Some((first, others)) = results.split_first() else {
+        return Err(Error::Usage("there is nothing to merge".into()));
+    };
+    for (other, path) in others.iter().zip(&args.results[1..]) {
+        let repeats = first.workload.repeats;
+        if (Parameters { repeats, ..other.workload.clone() }) != first.workload {
+            let (path, first) = (path.display(), args.results[0].display());
+            return Err(Error::Usage(format!("{path} is of other work than {first}")));
+        }
+    }
+    let merged = Merged { schema: "enginelab.merged/1", results: &results };
+    let text = serde_json::to_string_pretty(&merged);
+    let text = text.map_err(|error| Error::Usage(error.to_string()))? + "\n";
+    if let Some(out) = &args.out {
+        json::replace_file(out, &text)?;
+    }
+    super::print(&if args.json { text } else { machines::render(&results) })
+}
