@@ -80,6 +80,15 @@ pub enum Error {
         holder: String,
     },
 
+    /// The database was opened for reading only. Nothing was written.
+    #[error("cannot {operation}: {} is open for reading only", directory.display())]
+    ReadOnly {
+        /// The directory.
+        directory: PathBuf,
+        /// What was refused: completes "cannot …".
+        operation: &'static str,
+    },
+
     /// An earlier write failed; nothing is acknowledged any more. Reopen to go on with what was
     /// acknowledged before.
     #[error("an earlier write failed ({cause}); close and reopen to go on")]

@@ -103,7 +103,11 @@ fn by_shard(entries: &[(KeyHash, &[u8], Location)]) -> (Vec<u32>, [u32; SHARD_CO
 }
 
 /// Older versions did not mark tombstones in hint files: whatever has the size of one is looked at.
-fn is_unmarked_tombstone(data: &DataFile, hint: Hint<'_>, scratch: &mut Vec<u8>) -> bool {
+pub(super) fn is_unmarked_tombstone(
+    data: &DataFile,
+    hint: Hint<'_>,
+    scratch: &mut Vec<u8>,
+) -> bool {
     let before_value = HEADER_BYTES + hint.key.len();
     let value_bytes = usize::try_from(hint.record_bytes).map_or(0, |size| size - before_value);
     tombstone::SIZES.contains(&value_bytes)

@@ -63,7 +63,12 @@ impl DataFile {
 
     /// The records from the first to the last.
     pub(super) fn records(&self, length: u64) -> Records<'_> {
-        Records { file: self, offset: 0, length, scratch: Vec::new() }
+        self.records_from(0, length)
+    }
+
+    /// The records from the one at `offset`, not behind `length`, to the last.
+    pub(super) fn records_from(&self, offset: u64, length: u64) -> Records<'_> {
+        Records { file: self, offset, length, scratch: Vec::new() }
     }
 
     pub(super) fn damage(&self, offset: u64, problem: &str) -> Error {

@@ -136,6 +136,12 @@ pub(super) fn entries(piece: &[u8]) -> impl Iterator<Item = Hint<'_>> {
     })
 }
 
+/// Whether a hint file ends with a trailer: then its writer has ended it, and the data file too.
+pub(super) fn is_ended(content: &[u8]) -> bool {
+    let last = content.last_chunk::<ENTRY_BYTES>().and_then(|last| RawEntry::split(last));
+    last.is_some_and(|(entry, _)| entry.offset == TRAILER_OFFSET && entry.key_size == 0)
+}
+
 struct RawEntry {
     timestamp: u32,
     key_size: u16,

@@ -3,8 +3,8 @@
 use super::scan::Source;
 use crate::KeyRange;
 
-/// The keys of a range at one moment, in order. Made by [`Bitcask::keys`](super::Bitcask::keys) from
-/// the keydir alone: no file is read.
+/// The keys of a range at one moment, in order. Made by [`Bitcask::keys`](super::Bitcask::keys) and
+/// [`ReadOnlyBitcask::keys`](super::ReadOnlyBitcask::keys) from the keydir alone: no file is read.
 ///
 /// Each key takes its own length and 16 bytes for as long as this lives, and up to twice that while
 /// it is made.

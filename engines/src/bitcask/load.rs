@@ -50,8 +50,8 @@ pub(super) struct Loaded {
 }
 
 /// Loads a directory whose write lock is held, clearing away what a crash left half done.
-pub(super) fn load(fs: &dyn FileSystem, directory: &Path, lock: &Path) -> Result<Loaded> {
-    let mut listing = Listing::read(fs, directory, lock)?;
+pub(super) fn load(fs: &dyn FileSystem, directory: &Path) -> Result<Loaded> {
+    let mut listing = Listing::read(fs, directory)?;
     listing.refuse_to_delete_everything(fs, directory)?;
     listing.clear_leftovers(fs, directory)?;
     let keydir = Keydir::new();
@@ -83,11 +83,15 @@ pub(super) fn recognizes(entries: &[Entry]) -> bool {
 
 /// The engine's files in the directory.
 #[derive(Debug)]
-struct Listing {
-    /// Data files to load: id and length.
-    data: Vec<(FileId, u64)>,
+pub(super) struct Listing {
+    /// Data files to load: id and length, ascending.
+    pub(super) data: Vec<(FileId, u64)>,
     /// Data files that are marked for deletion: id and length.
     marked: Vec<(FileId, u64)>,
+    /// All data files once more: id and [identity](Entry::identity), ascending.
+    identities: Vec<(FileId, u64)>,
+    /// Hint files: id and length, ascending.
+    hints: Vec<(FileId, u64)>,
     /// Files that mean nothing any more, those that are marked included.
     leftovers: Vec<PathBuf>,
     /// What was cut off data files.
@@ -96,13 +100,16 @@ struct Listing {
 }
 
 impl Listing {
-    fn read(fs: &dyn FileSystem, directory: &Path, lock: &Path) -> Result<Self> {
+    pub(super) fn read(fs: &dyn FileSystem, directory: &Path) -> Result<Self> {
+        let entries = fs.list(directory)?;
         // Some file systems give every file every permission. There the marks mean nothing.
-        let marks_mean_something = fs.entry(lock)?.is_none_or(|entry| !is_marked(entry.mode));
+        let is_lock = |entry: &&Entry| entry.name() == Some(names::WRITE_LOCK);
+        let marks_mean_something =
+            entries.iter().find(is_lock).is_none_or(|entry| !is_marked(entry.mode));
         let (mut data, mut marked, mut hints) = (Vec::new(), Vec::new(), Vec::new());
         let (mut leftovers, mut set_aside) = (Vec::new(), Vec::new());
-        let mut next_id = 1;
-        for entry in fs.list(directory)? {
+        let (mut identities, mut next_id) = (Vec::new(), 1);
+        for entry in entries {
             let Some(name) = entry.name().and_then(Name::parse) else { continue };
             if entry.is_directory {
                 continue;
@@ -112,18 +119,46 @@ impl Listing {
                 Name::Data(_) if entry.length == 0 => leftovers.push(entry.path),
                 Name::Data(id) if marks_mean_something && is_marked(entry.mode) => {
                     marked.push((id, entry.length));
+                    identities.push((id, entry.identity));
                     leftovers.push(entry.path);
                 }
-                Name::Data(id) => data.push((id, entry.length)),
-                Name::Hint(id) => hints.push((id, entry.path)),
+                Name::Data(id) => {
+                    data.push((id, entry.length));
+                    identities.push((id, entry.identity));
+                }
+                Name::Hint(id) => hints.push((id, entry.length)),
                 Name::Temporary(_) => leftovers.push(entry.path),
                 Name::SetAside(_) => set_aside.push(entry.path),
             }
         }
         data.sort_unstable();
-        let has_data = |id| data.binary_search_by_key(&id, |(id, _)| *id).is_ok();
-        leftovers.extend(hints.into_iter().filter(|(id, _)| !has_data(*id)).map(|(_, path)| path));
-        Ok(Self { data, marked, leftovers, set_aside, next_id })
+        hints.sort_unstable();
+        let orphans = hints.iter().filter(|(id, _)| find(&data, *id).is_none());
+        leftovers.extend(orphans.map(|(id, _)| names::hint(directory, *id)));
+        marked.sort_unstable();
+        identities.sort_unstable();
+        Ok(Self { data, marked, identities, hints, leftovers, set_aside, next_id })
+    }
+
+    /// What to read where nothing will be deleted. If every file is marked, all of them: either
+    /// nothing lives in there, or nobody meant to mark them.
+    pub(super) fn for_reading(mut self) -> Self {
+        if self.data.is_empty() {
+            self.data = std::mem::take(&mut self.marked);
+        }
+        let is_data = |id: FileId| find(&self.data, id).is_some();
+        self.identities.retain(|(id, _)| is_data(*id));
+        self
+    }
+
+    /// The identity of a data file; `None` if it is not there.
+    pub(super) fn identity(&self, id: FileId) -> Option<u64> {
+        find(&self.identities, id)
+    }
+
+    /// The length of a hint file; `None` if it is not there.
+    pub(super) fn hint_length(&self, id: FileId) -> Option<u64> {
+        find(&self.hints, id)
     }
 
     /// A merge of Basho's that found nothing alive leaves every file marked for deletion. So does a
@@ -155,6 +190,10 @@ impl Listing {
         }
         if self.leftovers.is_empty() { Ok(()) } else { fs.sync_directory(directory) }
     }
+}
+
+fn find(files: &[(FileId, u64)], id: FileId) -> Option<u64> {
+    files.binary_search_by_key(&id, |(id, _)| *id).ok().map(|at| files[at].1)
 }
 
 fn is_marked(mode: u32) -> bool {

@@ -104,10 +104,6 @@ impl LockFile {
     pub(super) fn set_active(&self, active: &Path) -> Result<()> {
         self.guard.write_content(&content(Some(active)))
     }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 impl Drop for LockFile {

@@ -4,6 +4,9 @@
 //! newest record lies, so that a get is one look-up in memory and at most one read. Directories
 //! that Basho's Bitcask wrote open here, and ours open there.
 //!
+//! [`Bitcask`] is the one that writes; beside it any number of [`ReadOnlyBitcask`]s, in any process,
+//! read without touching anything.
+//!
 //! What differs from the original: an overwrite writes no tombstone first, so no crash can lose the
 //! old value before the new one is there; a checksum is checked before a record is believed; a hint
 //! file reaches the disk only after the data it describes; merge outputs appear whole or not at
@@ -19,6 +22,7 @@ mod options;
 
 mod file_stats;
 mod keys;
+mod read_only;
 
 mod load;
 mod merge;
@@ -55,6 +59,7 @@ use crate::{
     Batch, Capabilities, Description, Direction, Durability, Engine, Error, KeyRange, Result, Stats,
 };
 use clock::Time;
+use data_file::{FileSet, Usage};
 use lock::{LockFile, Purpose};
 use shared::Shared;
 use writer::Writer;
@@ -65,6 +70,7 @@ pub use file_stats::FileStats;
 pub use keys::Keys;
 pub use load::Damage;
 pub use options::{MergePolicy, MergeWindow, Options};
+pub use read_only::ReadOnlyBitcask;
 
 const NAME: &str = "bitcask";
 
@@ -132,7 +138,7 @@ impl Bitcask {
         prepare_directory(fs.as_ref(), &directory, &options)?;
         let lock = LockFile::take(&fs, &directory, Purpose::Write)?;
         LockFile::clear(&fs, &directory, Purpose::Merge)?;
-        let loaded = load::load(fs.as_ref(), &directory, lock.path())?;
+        let loaded = load::load(fs.as_ref(), &directory)?;
         let writer = Writer::new(loaded.next_id, loaded.unsynced);
         let time = Time::new(options.clock.clone(), loaded.newest);
         let shared = Arc::new(Shared::new(
@@ -162,8 +168,8 @@ impl Bitcask {
     }
 
     /// The keys in `range` at this moment, in order; no file is read, so keys whose records have
-    /// [expired](Options::expiry) are among them until a merge drops them. Writers wait while the keydir
-    /// is walked through, readers do not. See [`Keys`] for the memory that it takes, and
+    /// [expired](Options::expiry) are among them until a merge drops them. Nobody waits while the
+    /// keydir is walked through. See [`Keys`] for the memory that it takes, and
     /// [`Prefix`](crate::Prefix) for ranges of keys that start alike.
     ///
     /// ```
@@ -256,14 +262,7 @@ impl Engine for Bitcask {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            ordered_scan: true,
-            scan_sorts: true,
-            // Basho's format has no mark for the end of a batch: a crash may leave its first part.
-            atomic_batch: false,
-            snapshot_scan: true,
-            persistent: true,
-        }
+        CAPABILITIES
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -333,6 +332,15 @@ impl Engine for Bitcask {
     }
 }
 
+const CAPABILITIES: Capabilities = Capabilities {
+    ordered_scan: true,
+    scan_sorts: true,
+    // Basho's format has no mark for the end of a batch: a crash may leave its first part.
+    atomic_batch: false,
+    snapshot_scan: true,
+    persistent: true,
+};
+
 /// The registration of [`Bitcask`].
 pub(crate) const REGISTRATION: Registration = Registration {
     name: NAME,
@@ -370,44 +378,42 @@ fn prepare_directory(fs: &dyn FileSystem, directory: &Path, options: &Options) -
 }
 
 fn stats(shared: &Shared) -> Stats {
-    let files = shared.files.load();
-    let length: u64 = files.iter().map(|file| file.usage.length()).sum();
-    let live: u64 = files.iter().map(|file| file.usage.live_bytes()).sum();
-    let tombstones: u64 = files.iter().map(|file| file.usage.tombstone_bytes()).sum();
-    let keydir_bytes = shared.keydir.memory_bytes();
     let counters = &shared.counters;
-    let mut details = vec![
-        ("keydir_bytes".to_owned(), keydir_bytes.to_string()),
-        ("longest_keydir_growth_us".to_owned(), shared.keydir.longest_growth_us().to_string()),
-        ("live_bytes".to_owned(), live.to_string()),
-        ("tombstone_bytes".to_owned(), tombstones.to_string()),
-        (
-            "reclaimed_bytes".to_owned(),
-            counters.reclaimed_bytes.load(Ordering::Relaxed).to_string(),
-        ),
-        ("damaged_places".to_owned(), shared.damage.len().to_string()),
-        (
-            // Never merged: their dead bytes stay.
-            "damaged_files".to_owned(),
-            files.iter().filter(|file| file.usage.is_damaged()).count().to_string(),
-        ),
-        ("set_aside_files".to_owned(), shared.set_aside.len().to_string()),
-        (
-            "expired_records".to_owned(),
-            counters.expired_records.load(Ordering::Relaxed).to_string(),
-        ),
-    ];
-    details.extend(shared.queue.last_error().map(|error| ("background_error".to_owned(), error)));
+    let mut stats = file_totals(&shared.files.load(), shared.keydir.memory_bytes());
+    stats.live_records = Some(shared.keydir.count());
+    stats.compaction_count = Some(counters.merges.load(Ordering::Relaxed));
+    stats.compaction_written_bytes = Some(counters.merge_written_bytes.load(Ordering::Relaxed));
+    let growth_us = shared.keydir.longest_growth_us();
+    stats.details.push(("longest_keydir_growth_us".to_owned(), growth_us.to_string()));
+    let reclaimed_bytes = counters.reclaimed_bytes.load(Ordering::Relaxed);
+    stats.details.push(("reclaimed_bytes".to_owned(), reclaimed_bytes.to_string()));
+    let expired_records = counters.expired_records.load(Ordering::Relaxed);
+    stats.details.push(("expired_records".to_owned(), expired_records.to_string()));
+    stats.details.push(("damaged_places".to_owned(), shared.damage.len().to_string()));
+    stats.details.push(("set_aside_files".to_owned(), shared.set_aside.len().to_string()));
+    let error = shared.queue.last_error().map(|error| ("background_error".to_owned(), error));
+    stats.details.extend(error);
+    stats
+}
+
+/// The sums over all files.
+fn file_totals(files: &FileSet, keydir_bytes: u64) -> Stats {
+    let sum = |figure: fn(&Usage) -> u64| files.iter().map(|file| figure(&file.usage)).sum::<u64>();
+    let (length, live) = (sum(Usage::length), sum(Usage::live_bytes));
     Stats {
-        live_records: Some(shared.keydir.count()),
+        live_records: Some(sum(|usage| usage.live_records.load(Ordering::Acquire))),
         disk_bytes: Some(length),
         dead_bytes: Some(length.saturating_sub(live)),
         memory_bytes: Some(keydir_bytes),
         file_count: Some(files.len() as u64),
-        compaction_count: Some(counters.merges.load(Ordering::Relaxed)),
-        compaction_written_bytes: Some(counters.merge_written_bytes.load(Ordering::Relaxed)),
-        longest_stall_us: None,
-        details,
+        details: vec![
+            ("keydir_bytes".to_owned(), keydir_bytes.to_string()),
+            ("live_bytes".to_owned(), live.to_string()),
+            ("tombstone_bytes".to_owned(), sum(Usage::tombstone_bytes).to_string()),
+            // Never merged: their dead bytes stay.
+            ("damaged_files".to_owned(), sum(|usage| usage.is_damaged().into()).to_string()),
+        ],
+        ..Stats::default()
     }
 }
 

@@ -115,6 +115,6 @@ impl Source for Shared {
 }
 
 /// Cannot happen while `pin` is right.
-fn file_is_gone() -> Error {
+pub(super) fn file_is_gone() -> Error {
     Error::InvalidArgument("a data file left the set during a scan".to_owned())
 }

@@ -82,6 +82,9 @@ pub struct Entry {
     pub length: u64,
     /// The permission bits; 0 where the system has none.
     pub mode: u32,
+    /// Tells two files apart that had the same name one after the other, if the first one is still
+    /// open: the inode number. 0 where the system has none.
+    pub identity: u64,
 }
 
 impl Entry {

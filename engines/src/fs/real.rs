@@ -20,14 +20,13 @@ impl FileSystem for RealFs {
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<Entry>> {
-        let fail = || Error::io("list directory", directory);
-        let mut entries = Vec::new();
-        for entry in fs::read_dir(directory).map_err(fail())? {
-            let path = entry.map_err(fail())?.path();
-            // A file that went away between listing and looking is not there.
-            entries.extend(self.entry(&path)?);
+        for _ in 0..LISTINGS_MAX {
+            let (entries, complete) = self.list_once(directory)?;
+            if complete {
+                return Ok(entries);
+            }
         }
-        Ok(entries)
+        Ok(self.list_once(directory)?.0)
     }
 
     fn entry(&self, path: &Path) -> Result<Option<Entry>> {
@@ -37,6 +36,7 @@ impl FileSystem for RealFs {
                 is_directory: metadata.is_dir(),
                 length: metadata.len(),
                 mode: mode(&metadata),
+                identity: identity(&metadata),
             })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("look at", path)(error)),
@@ -141,6 +141,28 @@ impl FileSystem for RealFs {
     }
 }
 
+/// How often a directory is listed again because a file in it went away meanwhile.
+const LISTINGS_MAX: usize = 1_000;
+
+impl RealFs {
+    /// Lists a directory, and says whether every file could be looked at.
+    ///
+    /// If not, the files that were looked at are those of no moment: one may be gone, and what came
+    /// in its place was not listed yet. All names come first, because Linux gives some hundred of
+    /// them in one call, during which nothing in the directory changes.
+    fn list_once(&self, directory: &Path) -> Result<(Vec<Entry>, bool)> {
+        let names: Vec<_> = fs::read_dir(directory)
+            .and_then(Iterator::collect)
+            .map_err(Error::io("list directory", directory))?;
+        let mut entries = Vec::with_capacity(names.len());
+        for name in &names {
+            entries.extend(self.entry(&name.path())?);
+        }
+        let complete = entries.len() == names.len();
+        Ok((entries, complete))
+    }
+}
+
 /// LevelDB itself locks with POSIX record locks, which do not see the lock that `File::try_lock`
 /// takes: take both, so that neither opens what the other has open.
 #[cfg(unix)]
@@ -167,6 +189,16 @@ fn mode(metadata: &fs::Metadata) -> u32 {
 
 #[cfg(not(unix))]
 fn mode(_metadata: &fs::Metadata) -> u32 {
+    0
+}
+
+#[cfg(unix)]
+fn identity(metadata: &fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+#[cfg(not(unix))]
+fn identity(_metadata: &fs::Metadata) -> u64 {
     0
 }
 

@@ -6,6 +6,8 @@ mod bitcask_bytes;
 mod bitcask_expiry;
 mod bitcask_golden;
 mod bitcask_model;
+#[cfg(unix)]
+mod bitcask_read_only;
 mod bitcask_refusals;
 mod bitcask_stats;
 mod clock;

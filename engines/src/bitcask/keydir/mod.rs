@@ -120,6 +120,16 @@ impl Keydir {
         })
     }
 
+    /// Removes the entries whose location `keep` refuses.
+    pub(super) fn retain(&self, keep: impl Fn(&Location) -> bool) {
+        for shard in &self.shards {
+            let mut shard = shard.write();
+            if shard.iter().any(|(_, location)| !keep(&location)) {
+                Arc::make_mut(&mut shard).retain(&self.hasher, &keep);
+            }
+        }
+    }
+
     /// Makes room for so many more keys of so many bytes in all.
     pub(super) fn reserve(&self, count: usize, key_bytes: usize) -> Result<()> {
         let (count, key_bytes) = (count.div_ceil(SHARD_COUNT), key_bytes.div_ceil(SHARD_COUNT));

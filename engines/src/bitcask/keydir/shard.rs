@@ -201,6 +201,11 @@ impl Shard {
         self.growth = None;
     }
 
+    /// Removes the entries whose location `keep` refuses.
+    pub(super) fn retain(&mut self, hasher: &RandomState, keep: impl Fn(&Location) -> bool) {
+        self.rebuild(hasher, self.slots.len(), self.place_bits, true, keep);
+    }
+
     /// How long the last growth took; tells each once.
     pub(super) fn take_growth(&mut self) -> Option<Duration> {
         self.growth.take()

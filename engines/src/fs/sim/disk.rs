@@ -222,14 +222,14 @@ impl Disk {
     }
 
     pub(super) fn entry(&self, path: &Path) -> Option<Entry> {
-        let (is_directory, length, mode) = match self.node(path)? {
-            Node::Directory => (true, 0, DIRECTORY_MODE),
+        let (is_directory, length, mode, identity) = match self.node(path)? {
+            Node::Directory => (true, 0, DIRECTORY_MODE, 0),
             Node::File(number) => {
                 let mode = self.files.get(&number).map_or(FILE_MODE, |file| file.mode);
-                (false, self.bytes(number).len() as u64, mode)
+                (false, self.bytes(number).len() as u64, mode, number.0)
             }
         };
-        Some(Entry { path: path.to_path_buf(), is_directory, length, mode })
+        Some(Entry { path: path.to_path_buf(), is_directory, length, mode, identity })
     }
 
     pub(super) fn list(&self, directory: &Path) -> io::Result<Vec<Entry>> {
