@@ -60,7 +60,7 @@ impl Registration {
     /// [`Error::ForeignDirectory`].
     pub(crate) fn refuse_foreign(&self, directory: &Path) -> Result<()> {
         match identify(directory) {
-            Some(owner) if owner.name != self.name && !(self.recognizes)(directory) => {
+            Some(owner) if !self.has_format_of(owner) && !(self.recognizes)(directory) => {
                 Err(Error::ForeignDirectory {
                     directory: directory.to_path_buf(),
                     wanted: self.name,
@@ -69,6 +69,13 @@ impl Registration {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether a directory of `other` is one of this engine too, even if so much is missing that it
+    /// cannot be told from its files.
+    fn has_format_of(&self, other: &Self) -> bool {
+        const LEVELDBS: [&str; 2] = [lsm::REGISTRATION.name, "leveldb"];
+        self.name == other.name || (LEVELDBS.contains(&self.name) && LEVELDBS.contains(&other.name))
     }
 }
 

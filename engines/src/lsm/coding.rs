@@ -185,6 +185,20 @@ pub(crate) fn checksum(parts: &[&[u8]]) -> u32 {
     mask(parts.iter().fold(0, |crc, part| crc32c::crc32c_append(crc, part)))
 }
 
+/// The length of the shortest start of `bytes` that its checksum, as it is stored, follows; at
+/// least `least` bytes. What lies behind them is found so when nothing tells where it begins.
+pub(crate) fn checksummed_length(bytes: &[u8], least: usize) -> Option<usize> {
+    let mut crc = crc32c::crc32c(bytes.get(..least)?);
+    for (at, window) in bytes.get(least..)?.windows(4).enumerate() {
+        let [a, b, c, d] = *window else { return None };
+        if u32::from_le_bytes([a, b, c, d]) == mask(crc) {
+            return Some(least + at);
+        }
+        crc = crc32c::crc32c_append(crc, &[a]);
+    }
+    None
+}
+
 /// How a CRC is stored.
 pub(crate) fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(CHECKSUM_DELTA)

@@ -45,6 +45,8 @@ impl Core {
     fn move_tables(&self, from: usize, to: usize, tables: &[Arc<TableFile>]) -> Result<()> {
         let moved = tables.len() as u64;
         self.counters.moved_tables.fetch_add(moved, Relaxed);
+        let bytes = tables.iter().map(|table| table.info.size).sum();
+        self.counters.levels[to].moved_bytes.fetch_add(bytes, Relaxed);
         self.install(Change {
             removed: tables.iter().map(|table| (from, table.info.number)).collect(),
             added: tables.iter().map(|table| (to, Arc::clone(table))).collect(),
@@ -64,7 +66,7 @@ impl Core {
             }
         };
         let written = outputs.iter().map(|table| table.info.size).sum();
-        self.counters.compactions.add(merge.input_bytes(), written, start.elapsed());
+        self.counters.merged(merge.output_level, merge.input_bytes(), written, start.elapsed());
         if let Err(error) = self.home.sync_names() {
             job.discard();
             return Err(error);

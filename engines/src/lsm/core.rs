@@ -21,7 +21,7 @@ use super::table_cache::TableCache;
 use super::throttle::Throttle;
 use super::view::CurrentView;
 use super::write::Writers;
-use crate::fs::FileSystem;
+use crate::fs::{FileSystem, LockGuard};
 use crate::{Error, Result};
 
 /// The engine without its threads and its lock.
@@ -82,6 +82,15 @@ impl Home {
     /// The path of a file of the database.
     pub(crate) fn path(&self, file: FileKind) -> PathBuf {
         file.path(&self.directory)
+    }
+
+    /// Takes the lock of the database.
+    pub(crate) fn lock(&self) -> Result<Box<dyn LockGuard>> {
+        let lock = self.fs.lock(&self.path(FileKind::Lock))?;
+        lock.ok_or_else(|| Error::Locked {
+            directory: self.directory.clone(),
+            holder: "this or another process has the database open".to_owned(),
+        })
     }
 
     /// Makes the names in the directory survive power loss.

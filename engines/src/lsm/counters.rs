@@ -3,17 +3,29 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::edit::LEVEL_COUNT;
+
 /// Added up by whoever does the work.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) flushes: Work,
     pub(crate) compactions: Work,
     pub(crate) moved_tables: AtomicU64,
-    pub(crate) log_bytes: AtomicU64,
+    /// The work whose outcome went to each level.
+    pub(crate) levels: [LevelWork; LEVEL_COUNT],
+    /// Keys, values and what comes with each, as they were written to the log.
+    pub(crate) record_bytes: AtomicU64,
     longest_stall_us: AtomicU64,
     stalled_us: AtomicU64,
     /// What reads have paid for level 0 since it was last merged; see the picker.
     pub(crate) read_debt_bytes: AtomicU64,
+}
+
+/// What was done for a level.
+#[derive(Debug, Default)]
+pub(crate) struct LevelWork {
+    pub(crate) work: Work,
+    pub(crate) moved_bytes: AtomicU64,
 }
 
 /// A kind of background work.
@@ -35,6 +47,28 @@ impl Work {
 }
 
 impl Counters {
+    /// A memtable went to level 0.
+    pub(crate) fn flushed(&self, written_bytes: u64, busy: Duration) {
+        self.flushes.add(0, written_bytes, busy);
+        self.levels[0].work.add(0, written_bytes, busy);
+    }
+
+    /// Tables were merged into `level`.
+    pub(crate) fn merged(&self, level: usize, read_bytes: u64, written_bytes: u64, busy: Duration) {
+        self.compactions.add(read_bytes, written_bytes, busy);
+        self.levels[level].work.add(read_bytes, written_bytes, busy);
+    }
+
+    /// What tables hold that were written, for every byte that was asked to be written, the log
+    /// included; `None` before the first.
+    #[expect(clippy::cast_precision_loss, reason = "a ratio needs no more than a few digits")]
+    pub(crate) fn write_amplification(&self) -> Option<f64> {
+        let asked = self.record_bytes.load(Relaxed);
+        let written =
+            &[&self.flushes, &self.compactions].map(|work| work.written_bytes.load(Relaxed));
+        (asked > 0).then(|| 1.0 + written.iter().sum::<u64>() as f64 / asked as f64)
+    }
+
     /// A write waited for background work.
     pub(crate) fn stalled(&self, waited: Duration) {
         self.longest_stall_us.fetch_max(micros(waited), Relaxed);

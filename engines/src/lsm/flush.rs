@@ -29,7 +29,7 @@ impl Core {
         self.home.sync_names()?;
         self.throttle.flushed(frozen.memtable.bytes() as u64, start.elapsed());
         let written = table.as_ref().map_or(0, |table| table.info.size);
-        self.counters.flushes.add(frozen.memtable.bytes() as u64, written, start.elapsed());
+        self.counters.flushed(written, start.elapsed());
         self.background.flush_written(frozen, table);
         self.install_flushed()
     }

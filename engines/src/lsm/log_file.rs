@@ -1,13 +1,15 @@
 //! What is known of a log beside its bytes: whether it is on disk, name and all, and whether
 //! anybody still needs it.
 
+use std::io::IoSlice;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::core::Home;
 use super::filename::{FileKind, FileNumber};
-use crate::Result;
 use crate::fs::{Create, WriteFile};
+use crate::{Error, Result};
 
 /// A log that this process made.
 #[derive(Debug)]
@@ -28,6 +30,16 @@ impl LogFile {
             is_name_synced: AtomicBool::new(false),
             is_retired: AtomicBool::new(false),
         }))
+    }
+
+    /// The log of an engine that only reads.
+    pub(crate) fn unwritable(home: &Home) -> Arc<Self> {
+        Arc::new(Self {
+            number: FileNumber(0),
+            file: Unwritable::of(home),
+            is_name_synced: AtomicBool::new(false),
+            is_retired: AtomicBool::new(false),
+        })
     }
 
     pub(crate) fn file(&self) -> &Arc<dyn WriteFile> {
@@ -59,5 +71,40 @@ impl LogFile {
 
     pub(crate) fn retire(&self) {
         self.is_retired.store(true, Ordering::Release);
+    }
+}
+
+/// In place of the files of an engine that only reads. Nothing comes to it, for writing ends before
+/// that; if something did, it would be refused here.
+#[derive(Debug)]
+pub(crate) struct Unwritable(PathBuf);
+
+impl Unwritable {
+    pub(crate) fn of(home: &Home) -> Arc<dyn WriteFile> {
+        Arc::new(Self(home.directory.clone()))
+    }
+
+    fn refuse(&self, operation: &'static str) -> Result<()> {
+        Err(Error::ReadOnly { directory: self.0.clone(), operation })
+    }
+}
+
+impl WriteFile for Unwritable {
+    fn write_at(&self, _offset: u64, _bytes: &[u8]) -> Result<()> {
+        self.refuse("write")
+    }
+
+    fn write_parts_at(&self, _offset: u64, _parts: &[IoSlice<'_>]) -> Result<()> {
+        self.refuse("write")
+    }
+
+    fn reserve(&self, _offset: u64, _length: u64) {}
+
+    fn truncate(&self, _length: u64) -> Result<()> {
+        self.refuse("truncate")
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.refuse("sync")
     }
 }

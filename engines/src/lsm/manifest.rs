@@ -14,6 +14,7 @@ use super::edit::{COMPARATOR, LEVEL_COUNT, VersionEdit};
 use super::filename::{FileKind, FileNumber, current_content};
 use super::key::Sequence;
 use super::log::{LogOptions, LogWriter};
+use super::log_file::Unwritable;
 use super::version::{TableFile, Version};
 use super::view::Frozen;
 use crate::fs::{Create, replace_file};
@@ -67,6 +68,18 @@ impl Manifest {
         let started_with = writer.offset();
         let log_number = set.log_number;
         Ok(Self { writer, number, started_with, log_number, orphans: Vec::new() })
+    }
+
+    /// The manifest of an engine that only reads.
+    pub(crate) fn unwritable(home: &Home) -> Self {
+        let options = LogOptions { prepare: false, buffer_bytes: 0 };
+        Self {
+            writer: LogWriter::new(Unwritable::of(home), 0, options),
+            number: FileNumber(0),
+            started_with: 0,
+            log_number: FileNumber(0),
+            orphans: Vec::new(),
+        }
     }
 
     fn append(&mut self, edit: &VersionEdit) -> Result<()> {

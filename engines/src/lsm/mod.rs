@@ -16,6 +16,11 @@ mod options;
 mod store;
 
 mod by_hand;
+mod checkpoint;
+mod destroy;
+mod properties;
+mod read_only;
+mod repair;
 
 mod background;
 mod compaction;
@@ -30,6 +35,7 @@ mod write;
 
 mod counters;
 mod group;
+mod inventory;
 mod janitor;
 mod manifest;
 mod output;
@@ -67,6 +73,7 @@ mod log;
 mod write_batch;
 
 mod coding;
+mod copy;
 mod filename;
 mod key;
 
@@ -79,7 +86,10 @@ mod testing;
 
 pub use by_hand::CompactionPause;
 pub use cursor::{Cursor, CursorOptions};
+pub use destroy::{destroy, destroy_in};
 pub use options::Options;
+pub use properties::LevelStats;
 pub use reader::Reader;
+pub use repair::{RepairReport, repair, repair_in};
 pub use snapshot::Snapshot;
 pub use store::{Lsm, REGISTRATION};

@@ -1,5 +1,6 @@
 //! The failure that ends writing, for good or until there is room on the disk again.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
@@ -20,28 +21,45 @@ pub(crate) struct Poison {
 }
 
 #[derive(Debug)]
-struct Failure {
-    cause: String,
+enum Failure {
     /// Writing may go on when there is room again.
-    is_full_disk: bool,
+    FullDisk(String),
+    /// Only reopening helps.
+    Lasting(String),
+    /// There was never anything to write: the directory was opened for reading only.
+    ReadOnly(PathBuf),
+}
+
+impl Failure {
+    fn error(&self) -> Error {
+        match self {
+            Self::FullDisk(cause) => Error::Suspended { cause: cause.clone() },
+            Self::Lasting(cause) => Error::Poisoned { cause: cause.clone() },
+            Self::ReadOnly(directory) => {
+                Error::ReadOnly { directory: directory.clone(), operation: "write" }
+            }
+        }
+    }
 }
 
 impl Poison {
+    /// Of an engine that only reads.
+    pub(crate) fn read_only(directory: PathBuf) -> Self {
+        Self {
+            is_set: AtomicBool::new(true),
+            failure: Mutex::new(Some(Failure::ReadOnly(directory))),
+            ..Self::default()
+        }
+    }
+
     /// # Errors
-    /// After a failure: [`Error::Poisoned`], or [`Error::Suspended`] while the disk is full.
+    /// After a failure: [`Error::Poisoned`], or [`Error::Suspended`] while the disk is full;
+    /// [`Error::ReadOnly`].
     pub(crate) fn check(&self) -> Result<()> {
         if !self.is_set() {
             return Ok(());
         }
-        match &*self.failure.lock() {
-            None => Ok(()),
-            Some(Failure { cause, is_full_disk: true }) => {
-                Err(Error::Suspended { cause: cause.clone() })
-            }
-            Some(Failure { cause, is_full_disk: false }) => {
-                Err(Error::Poisoned { cause: cause.clone() })
-            }
-        }
+        self.failure.lock().as_ref().map_or(Ok(()), |failure| Err(failure.error()))
     }
 
     pub(crate) fn is_set(&self) -> bool {
@@ -50,7 +68,10 @@ impl Poison {
 
     /// What happened, if anything did.
     pub(crate) fn cause(&self) -> Option<String> {
-        self.failure.lock().as_ref().map(|failure| failure.cause.clone())
+        match &*self.failure.lock() {
+            Some(Failure::FullDisk(cause) | Failure::Lasting(cause)) => Some(cause.clone()),
+            Some(Failure::ReadOnly(_)) | None => None,
+        }
     }
 
     /// How often writing was let go on so far.
@@ -71,26 +92,31 @@ impl Poison {
     /// Remembers the failure, unless there was one before that is at least as bad; hands it back.
     pub(crate) fn set(&self, error: Error) -> Error {
         // A failure that follows from an earlier one is told by that one.
-        if !matches!(error, Error::Poisoned { .. } | Error::Suspended { .. }) {
-            let is_full_disk = error.is_full_disk();
+        let follows = matches!(
+            error,
+            Error::Poisoned { .. } | Error::Suspended { .. } | Error::ReadOnly { .. }
+        );
+        if !follows {
+            let cause = error.to_string();
             let mut failure = self.failure.lock();
-            let is_worse = |before: &Failure| before.is_full_disk && !is_full_disk;
-            if failure.as_ref().is_none_or(is_worse) {
-                *failure = Some(Failure { cause: error.to_string(), is_full_disk });
-                self.is_set.store(true, Ordering::Release);
-            }
+            *failure = Some(match failure.take() {
+                None if error.is_full_disk() => Failure::FullDisk(cause),
+                Some(Failure::FullDisk(_)) if !error.is_full_disk() => Failure::Lasting(cause),
+                None => Failure::Lasting(cause),
+                Some(before) => before,
+            });
+            self.is_set.store(true, Ordering::Release);
         }
         error
     }
 
     /// # Errors
-    /// [`Error::Poisoned`] after a failure that room on the disk does not mend.
+    /// [`Error::Poisoned`] after a failure that room on the disk does not mend;
+    /// [`Error::ReadOnly`].
     pub(crate) fn check_lasting(&self) -> Result<()> {
         match &*self.failure.lock() {
-            Some(Failure { cause, is_full_disk: false }) => {
-                Err(Error::Poisoned { cause: cause.clone() })
-            }
-            _ => Ok(()),
+            Some(failure @ (Failure::Lasting(_) | Failure::ReadOnly(_))) => Err(failure.error()),
+            Some(Failure::FullDisk(_)) | None => Ok(()),
         }
     }
 

@@ -10,8 +10,7 @@
 //!
 //! An error on the way leaves everything that was there.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,147 +19,15 @@ use super::core::{FileNumbers, Home};
 use super::edit::{COMPARATOR, LEVEL_COUNT, TableInfo, VersionEdit};
 use super::filename::{FileKind, FileNumber, parse_current};
 use super::flush::write_memtable;
+use super::inventory::Inventory;
 use super::key::Sequence;
 use super::log::{LogReader, OnCorruption, Tail, Torn, TornKind};
 use super::memtable::Memtable;
 use super::version::{TableFile, Version};
 use super::write::insert;
 use super::write_batch::{HEADER_BYTES, WriteBatch};
-use crate::fs::{Access, FileSystem};
+use crate::fs::Access;
 use crate::{Error, Result};
-
-/// The files of a database that are there.
-#[derive(Debug, Default)]
-pub(crate) struct Inventory {
-    /// Each with its length in bytes.
-    files: HashMap<FileKind, u64>,
-    /// Something only RocksDB leaves.
-    rocksdb: Option<String>,
-    /// A crash stopped the making of a database before CURRENT was there: nothing is in it.
-    is_unborn: bool,
-}
-
-impl Inventory {
-    /// Of a directory that may be missing.
-    pub(crate) fn take(fs: &dyn FileSystem, directory: &Path) -> Result<Self> {
-        let mut inventory = Self::default();
-        if fs.entry(directory)?.is_none_or(|entry| !entry.is_directory) {
-            return Ok(inventory);
-        }
-        for entry in fs.list(directory)? {
-            let Some(name) = entry.name().filter(|_| !entry.is_directory) else { continue };
-            if name == "IDENTITY" || name.starts_with("OPTIONS-") {
-                inventory.rocksdb = Some(name.to_owned());
-            }
-            if let Some(kind) = FileKind::parse(name) {
-                inventory.files.insert(kind, entry.length);
-            }
-        }
-        inventory.is_unborn = inventory.is_unborn(fs, directory);
-        Ok(inventory)
-    }
-
-    /// Whether no table is there nor a byte in a log, nor does a manifest tell of a table. In doubt
-    /// there was data.
-    fn is_unborn(&self, fs: &dyn FileSystem, directory: &Path) -> bool {
-        !self.has_current()
-            && self.data().all(|kind| match kind {
-                FileKind::Log(_) => self.files.get(&kind) == Some(&0),
-                FileKind::Manifest(_) => {
-                    tells_of_no_table(fs, &directory.join(kind.to_string())).unwrap_or(false)
-                }
-                _ => false,
-            })
-    }
-
-    pub(crate) fn has_current(&self) -> bool {
-        self.files.contains_key(&FileKind::Current)
-    }
-
-    /// Whether this is a LevelDB database, or what is left of one: a manifest is there, whether or
-    /// not CURRENT names it.
-    pub(crate) fn is_ours(&self) -> bool {
-        let is_manifest = |kind| matches!(kind, FileKind::Manifest(_));
-        self.rocksdb.is_none() && self.data().any(is_manifest)
-    }
-
-    /// Refuses what must not be opened.
-    pub(crate) fn check(&self, directory: &Path, create: bool) -> Result<()> {
-        if let Some(name) = &self.rocksdb {
-            return Err(Error::ForeignDirectory {
-                directory: directory.to_path_buf(),
-                wanted: "lsm",
-                found: format!("RocksDB (it has a file {name})"),
-            });
-        }
-        if self.has_current() {
-            return Ok(());
-        }
-        let problem = match self.data().next().filter(|_| !self.is_unborn) {
-            Some(file) => format!(
-                "{file} is there, but CURRENT, which names the manifest, is missing; creating a \
-                 database here would destroy the data: restore CURRENT or repair the directory"
-            ),
-            None if create => return Ok(()),
-            None => "no LevelDB database is there (CURRENT is missing)".to_owned(),
-        };
-        Err(Error::NotADatabase { directory: directory.to_path_buf(), problem })
-    }
-
-    /// The bytes in all of them.
-    pub(crate) fn total_bytes(&self) -> u64 {
-        self.files.values().sum()
-    }
-
-    fn data(&self) -> impl Iterator<Item = FileKind> {
-        self.files.keys().copied().filter(|kind| {
-            matches!(
-                kind,
-                FileKind::Table(_)
-                    | FileKind::OldTable(_)
-                    | FileKind::Log(_)
-                    | FileKind::Manifest(_)
-            )
-        })
-    }
-
-    fn largest_number(&self) -> FileNumber {
-        self.files.keys().filter_map(|kind| kind.number()).max().unwrap_or_default()
-    }
-
-    fn table_length(&self, number: FileNumber) -> Option<u64> {
-        let kinds = [FileKind::Table(number), FileKind::OldTable(number)];
-        kinds.iter().find_map(|kind| self.files.get(kind).copied())
-    }
-
-    /// What may be removed once a manifest says that `version` and the log `log` are all there
-    /// is, and CURRENT names it.
-    pub(crate) fn superfluous(&self, version: &Version, log: FileNumber) -> Vec<FileKind> {
-        let live: std::collections::HashSet<_> =
-            version.tables().map(|(_, table)| table.info.number).collect();
-        let is_superfluous = |kind: &FileKind| match kind {
-            FileKind::Table(number) | FileKind::OldTable(number) => !live.contains(number),
-            FileKind::Log(number) => *number < log,
-            // The one in use is newer than this inventory.
-            FileKind::Manifest(_) | FileKind::Temporary(_) => true,
-            FileKind::Current | FileKind::Lock | FileKind::InfoLog | FileKind::OldInfoLog => false,
-        };
-        self.files.keys().copied().filter(is_superfluous).collect()
-    }
-}
-
-fn tells_of_no_table(fs: &dyn FileSystem, manifest: &Path) -> Result<bool> {
-    let file = fs.open(manifest, Access::Positioned)?;
-    let mut reader = LogReader::new(file, manifest, OnCorruption::Fail)?;
-    while let Some(record) = reader.next()? {
-        let edit = VersionEdit::decode(record.bytes)
-            .map_err(|malformed| malformed.in_file(manifest, record.offset))?;
-        if !edit.new_files.is_empty() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
 
 /// What was found.
 pub(crate) struct Recovered {
@@ -174,9 +41,48 @@ pub(crate) struct Recovered {
     pub(crate) torn_logs: Vec<String>,
 }
 
+impl Recovered {
+    /// For the details of [`Stats`](crate::Stats).
+    pub(super) fn describe(&self) -> Vec<(String, String)> {
+        vec![
+            ("replayed log records".to_owned(), self.replayed_count.to_string()),
+            ("torn logs".to_owned(), self.torn_logs.join("; ")),
+        ]
+    }
+}
+
+/// Tells of repair where it helps.
+pub(super) fn suggest_repair(error: Error) -> Error {
+    match error {
+        Error::Corruption { file, offset, problem } => Error::Corruption {
+            file,
+            offset,
+            problem: format!("{problem}; repairing the directory saves what can be read"),
+        },
+        other => other,
+    }
+}
+
 /// Reads the database in `home`, or makes an empty one of nothing. Tables made of logs are on
 /// disk, and their names not yet synced.
 pub(crate) fn recover(home: &Home, inventory: &Inventory) -> Result<Recovered> {
+    let (manifest, mut replay) = read(home, inventory, true)?;
+    replay.flush()?;
+    Ok(replay.end(manifest)?.0)
+}
+
+/// Reads the database in `home` without writing anything: what is in logs comes in a memtable.
+pub(super) fn read_all(home: &Home, inventory: &Inventory) -> Result<(Recovered, Memtable)> {
+    let (manifest, replay) = read(home, inventory, false)?;
+    replay.end(manifest)
+}
+
+/// Reads the manifest and the logs; full memtables go to tables if it `flushes`.
+fn read<'a>(
+    home: &'a Home,
+    inventory: &Inventory,
+    flushes: bool,
+) -> Result<(ManifestContent, Replay<'a>)> {
     let manifest = match inventory.has_current() {
         true => read_manifest(home, inventory)?,
         false => ManifestContent::default(),
@@ -184,6 +90,7 @@ pub(crate) fn recover(home: &Home, inventory: &Inventory) -> Result<Recovered> {
     let next = manifest.next_file_number.max(inventory.largest_number().next().unwrap_or_default());
     let mut replay = Replay {
         home,
+        flushes,
         file_numbers: FileNumbers::new(next.max(FileNumber(1))),
         last_sequence: manifest.last_sequence,
         memtable: Memtable::new(),
@@ -191,50 +98,23 @@ pub(crate) fn recover(home: &Home, inventory: &Inventory) -> Result<Recovered> {
         replayed_count: 0,
         torn_logs: Vec::new(),
     };
-    let mut logs: Vec<_> = inventory
-        .files
-        .keys()
-        .filter_map(|kind| match kind {
-            FileKind::Log(number) => Some(*number),
-            _ => None,
-        })
-        .filter(|log| *log >= manifest.log_number || *log == manifest.previous_log_number)
-        .collect();
-    logs.sort_unstable();
-    for log in logs {
+    for log in inventory.logs().into_iter().filter(|log| manifest.needs_log(*log)) {
         replay.log(log)?;
     }
-    replay.flush()?;
-    let listed = manifest.tables.into_iter().enumerate().flat_map(|(level, tables)| {
-        tables
-            .into_values()
-            .map(move |info| (level, TableFile::new(info, false, home.disposal.clone())))
-    });
-    let replayed = replay.tables.into_iter().map(|table| (0, table));
-    let mut version = Version::new(listed.chain(replayed))
-        .map_err(|problem| Error::corruption(&manifest.path, 0, problem))?;
-    for (level, key) in manifest.pointers.into_iter().enumerate() {
-        version.set_pointer(level, key);
-    }
-    Ok(Recovered {
-        version,
-        last_sequence: replay.last_sequence,
-        file_numbers: replay.file_numbers,
-        replayed_count: replay.replayed_count,
-        torn_logs: replay.torn_logs,
-    })
+    Ok((manifest, replay))
 }
 
 /// All that a manifest tells, its edits applied in order.
 #[derive(Debug, Default)]
-struct ManifestContent {
+pub(super) struct ManifestContent {
     path: std::path::PathBuf,
-    log_number: FileNumber,
+    pub(super) log_number: FileNumber,
     previous_log_number: FileNumber,
     next_file_number: FileNumber,
-    last_sequence: Sequence,
+    pub(super) last_sequence: Sequence,
     pointers: [Vec<u8>; LEVEL_COUNT],
-    tables: [BTreeMap<FileNumber, TableInfo>; LEVEL_COUNT],
+    pub(super) tables: [BTreeMap<FileNumber, TableInfo>; LEVEL_COUNT],
+    told: Told,
 }
 
 /// Which of the counters that every manifest must tell were told.
@@ -245,39 +125,54 @@ struct Told {
     last_sequence: bool,
 }
 
-fn read_manifest(home: &Home, inventory: &Inventory) -> Result<ManifestContent> {
+/// The manifest that CURRENT names.
+pub(super) fn read_current(home: &Home) -> Result<FileNumber> {
     let current = home.path(FileKind::Current);
     let mut scratch = Vec::new();
     let file = home.fs.open(&current, Access::Positioned)?;
     // A name and a newline are short; whatever is longer is wrong, and told as such.
     let length = usize::try_from(file.length()?.min(1024)).unwrap_or_default();
     let content = file.read_at(0, length, &mut scratch)?;
-    let number =
-        parse_current(content).map_err(|problem| Error::corruption(&current, 0, problem))?;
-    let kind = FileKind::Manifest(number);
-    if !inventory.files.contains_key(&kind) {
+    parse_current(content).map_err(|problem| Error::corruption(&current, 0, problem))
+}
+
+fn read_manifest(home: &Home, inventory: &Inventory) -> Result<ManifestContent> {
+    let kind = FileKind::Manifest(read_current(home)?);
+    if !inventory.has(kind) {
         let problem = format!("it names {kind}, which is not there");
-        return Err(Error::corruption(&current, 0, problem));
+        return Err(Error::corruption(home.path(FileKind::Current), 0, problem));
     }
-    let path = home.path(kind);
-    let file = home.fs.open(&path, Access::Positioned)?;
-    let mut reader = LogReader::new(file, &path, OnCorruption::Fail)?;
-    let mut manifest = ManifestContent { path: path.clone(), ..ManifestContent::default() };
-    let mut told = Told::default();
-    while let Some(record) = reader.next()? {
-        let edit = VersionEdit::decode(record.bytes)
-            .map_err(|malformed| malformed.in_file(&path, record.offset))?;
-        manifest.apply(home, edit, &mut told)?;
-    }
-    if let Some(Tail::Torn(torn)) = reader.tail() {
-        manifest.check_torn(inventory, torn)?;
-    }
-    manifest.check_complete(inventory, &told)?;
+    let manifest = ManifestContent::read(home, inventory, kind)?;
+    manifest.check_files(inventory)?;
     Ok(manifest)
 }
 
 impl ManifestContent {
-    fn apply(&mut self, home: &Home, edit: VersionEdit, told: &mut Told) -> Result<()> {
+    /// Reads a manifest to its end.
+    pub(super) fn read(home: &Home, inventory: &Inventory, kind: FileKind) -> Result<Self> {
+        let path = home.path(kind);
+        let file = home.fs.open(&path, Access::Positioned)?;
+        let mut reader = LogReader::new(file, &path, OnCorruption::Fail)?;
+        let mut manifest = Self { path: path.clone(), ..Self::default() };
+        while let Some(record) = reader.next()? {
+            let edit = VersionEdit::decode(record.bytes)
+                .map_err(|malformed| malformed.in_file(&path, record.offset))?;
+            manifest.apply(home, edit)?;
+        }
+        if let Some(Tail::Torn(torn)) = reader.tail() {
+            manifest.check_torn(inventory, torn)?;
+        }
+        manifest.check_told()?;
+        Ok(manifest)
+    }
+
+    /// Whether the log holds what the tables do not.
+    pub(super) fn needs_log(&self, log: FileNumber) -> bool {
+        log >= self.log_number || log == self.previous_log_number
+    }
+
+    fn apply(&mut self, home: &Home, edit: VersionEdit) -> Result<()> {
+        let told = &mut self.told;
         if let Some(found) = edit.comparator
             && found != COMPARATOR
         {
@@ -316,21 +211,35 @@ impl ManifestContent {
     fn check_torn(&self, inventory: &Inventory, torn: &Torn) -> Result<()> {
         let is_damage = torn.kind == TornKind::Garbage
             || torn.records_follow
-            || !inventory.files.contains_key(&FileKind::Log(self.log_number));
+            || !inventory.has(FileKind::Log(self.log_number));
         if is_damage {
             return Err(Error::corruption(&self.path, torn.offset, torn.problem.clone()));
         }
         Ok(())
     }
 
-    fn check_complete(&self, inventory: &Inventory, told: &Told) -> Result<()> {
+    fn check_told(&self) -> Result<()> {
+        let told = &self.told;
         let missing = [
             ("log number", told.log_number),
             ("next file number", told.next_file_number),
             ("last sequence", told.last_sequence),
         ];
-        if let Some((what, _)) = missing.iter().find(|(_, is_told)| !is_told) {
-            return Err(Error::corruption(&self.path, 0, format!("it tells no {what}")));
+        match missing.iter().find(|(_, is_told)| !is_told) {
+            None => Ok(()),
+            Some((what, _)) => Err(Error::corruption(&self.path, 0, format!("it tells no {what}"))),
+        }
+    }
+
+    /// Sees that the tables are there, and the log that the manifest names. That log's name is on
+    /// disk before the manifest says so, here and in LevelDB. Later logs are not named anywhere:
+    /// one that was removed is not noticed. (0 for the log is what LevelDB's repair writes.)
+    fn check_files(&self, inventory: &Inventory) -> Result<()> {
+        let log = FileKind::Log(self.log_number);
+        if self.log_number != FileNumber(0) && !inventory.has(log) {
+            let file = self.path.with_file_name(log.to_string());
+            let problem = "the file is not there: what was written last is missing".to_owned();
+            return Err(Error::corruption(file, 0, problem));
         }
         for table in self.tables.iter().flat_map(BTreeMap::values) {
             let problem = match inventory.table_length(table.number) {
@@ -350,6 +259,7 @@ impl ManifestContent {
 /// Replays logs.
 struct Replay<'a> {
     home: &'a Home,
+    flushes: bool,
     file_numbers: FileNumbers,
     last_sequence: Sequence,
     memtable: Memtable,
@@ -372,7 +282,7 @@ impl Replay<'_> {
             insert(&self.memtable, batch.first_sequence(), Bytes::copy_from_slice(operations))?;
             self.last_sequence = self.last_sequence.max(last);
             self.replayed_count += 1;
-            if self.memtable.bytes() >= self.home.options.memtable_bytes {
+            if self.flushes && self.memtable.bytes() >= self.home.options.memtable_bytes {
                 self.flush()?;
             }
         }
@@ -380,6 +290,30 @@ impl Replay<'_> {
             self.torn_logs.push(format!("{kind} at {}: {}", torn.offset, torn.problem));
         }
         Ok(())
+    }
+
+    /// What was found, and the memtable with what was not flushed.
+    fn end(self, manifest: ManifestContent) -> Result<(Recovered, Memtable)> {
+        let disposal = &self.home.disposal;
+        let listed = manifest.tables.into_iter().enumerate().flat_map(|(level, tables)| {
+            tables
+                .into_values()
+                .map(move |info| (level, TableFile::new(info, false, disposal.clone())))
+        });
+        let replayed = self.tables.into_iter().map(|table| (0, table));
+        let mut version = Version::new(listed.chain(replayed))
+            .map_err(|problem| Error::corruption(&manifest.path, 0, problem))?;
+        for (level, key) in manifest.pointers.into_iter().enumerate() {
+            version.set_pointer(level, key);
+        }
+        let recovered = Recovered {
+            version,
+            last_sequence: self.last_sequence,
+            file_numbers: self.file_numbers,
+            replayed_count: self.replayed_count,
+            torn_logs: self.torn_logs,
+        };
+        Ok((recovered, self.memtable))
     }
 
     /// Writes the memtable to a level-0 table, newer than all before.

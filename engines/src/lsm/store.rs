@@ -10,7 +10,7 @@ use super::background::{Background, Workers};
 use super::cache::BlockCache;
 use super::core::{Core, Home};
 use super::counters::Counters;
-use super::filename::FileKind;
+use super::inventory::Inventory;
 use super::janitor::{Disposal, Janitor, Order};
 use super::log_file::LogFile;
 use super::manifest::{Manifest, TableSet};
@@ -19,7 +19,7 @@ use super::options::Options;
 use super::pace::Pace;
 use super::poison::Poison;
 use super::reader::Reader;
-use super::recovery::{Inventory, Recovered, recover};
+use super::recovery::{Recovered, recover, suggest_repair};
 use super::snapshot::{Snapshot, Snapshots};
 use super::table_cache::TableCache;
 use super::throttle::Throttle;
@@ -29,7 +29,7 @@ use crate::engine::Visitor;
 use crate::fs::{Access, FileSystem, LockGuard, RealFs, create_directory_durably};
 use crate::registry::{Kind, Registration};
 use crate::{
-    Batch, Capabilities, Description, Direction, Durability, Engine, Error, KeyRange, Result, Stats,
+    Batch, Capabilities, Description, Direction, Durability, Engine, KeyRange, Result, Stats,
 };
 
 /// How the registry knows the engine.
@@ -90,13 +90,18 @@ impl Lsm {
     /// Opens the database in `directory`, or creates it.
     ///
     /// # Errors
-    /// - [`Error::InvalidArgument`] for options that no table can be made with.
-    /// - [`Error::NotADatabase`] if there is none and creating is off, or if CURRENT is missing
-    ///   while tables, logs or manifests are there.
-    /// - [`Error::ForeignDirectory`] if another engine's data is there.
-    /// - [`Error::ComparatorMismatch`] if its keys are in another order than bytewise.
-    /// - [`Error::Locked`] if it is open already.
-    /// - [`Error::Corruption`] and I/O errors; nothing is removed then.
+    /// - [`Error::InvalidArgument`](crate::Error::InvalidArgument) for options that no table can be
+    ///   made with.
+    /// - [`Error::NotADatabase`](crate::Error::NotADatabase) if there is none and creating is off,
+    ///   or if CURRENT is missing while tables, logs or manifests are there.
+    /// - [`Error::ForeignDirectory`](crate::Error::ForeignDirectory) if another engine's data is
+    ///   there.
+    /// - [`Error::ComparatorMismatch`](crate::Error::ComparatorMismatch) if its keys are in another
+    ///   order than bytewise.
+    /// - [`Error::Locked`](crate::Error::Locked) if it is open already.
+    /// - [`Error::Corruption`](crate::Error::Corruption), which repairing the directory mends as
+    ///   far as it can be mended (see [`repair`](super::repair())), and I/O errors; nothing is
+    ///   removed then.
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self> {
         REGISTRATION.refuse_foreign(directory.as_ref())?;
         Self::open_in(Arc::new(RealFs), directory, options)
@@ -116,13 +121,10 @@ impl Lsm {
         let directory = directory.as_ref().to_path_buf();
         let mut home = Home { fs, directory, options: options.sanitized(), disposal, pace: None };
         let (lock, inventory) = lock(&home)?;
-        let recovered = recover(&home, &inventory)?;
+        let recovered = recover(&home, &inventory).map_err(suggest_repair)?;
         // Opening itself goes as fast as it can.
         home.pace = Pace::new(home.options.background_bytes_per_second);
-        let recovery = vec![
-            ("replayed log records".to_owned(), recovered.replayed_count.to_string()),
-            ("torn logs".to_owned(), recovered.torn_logs.join("; ")),
-        ];
+        let recovery = recovered.describe();
         let core = Arc::new(go_on_from(recovered, home, &inventory)?);
         let running = start(&core, orders, lock)?;
         Ok(Self { core, running: Some(running), recovery })
@@ -182,7 +184,7 @@ impl Lsm {
     /// Has the active memtable written to level 0, and waits for that.
     ///
     /// # Errors
-    /// [`Error::Poisoned`] if it fails, or anything did before.
+    /// [`Error::Poisoned`](crate::Error::Poisoned) if it fails, or anything did before.
     pub fn flush(&self) -> Result<()> {
         self.core.freeze()?;
         self.core.background.wait_for_flushes(&self.core)
@@ -211,10 +213,7 @@ fn lock(home: &Home) -> Result<(Box<dyn LockGuard>, Inventory)> {
     // What is to be refused is refused before even a lock file is made.
     Inventory::take(fs, directory)?.check(directory, home.options.create)?;
     create_directory_durably(fs, directory)?;
-    let lock = fs.lock(&home.path(FileKind::Lock))?.ok_or_else(|| Error::Locked {
-        directory: directory.clone(),
-        holder: "this or another process has the database open".to_owned(),
-    })?;
+    let lock = home.lock()?;
     let inventory = Inventory::take(fs, directory)?;
     inventory.check(directory, home.options.create)?;
     Ok((lock, inventory))
@@ -234,7 +233,38 @@ fn go_on_from(recovered: Recovered, home: Home, inventory: &Inventory) -> Result
     let manifest = Manifest::create(&home, manifest_number, set)?;
     let superfluous = inventory.superfluous(&version, log.number);
     superfluous.into_iter().for_each(|kind| home.disposal.file(kind));
+    let parts = Parts { log, manifest, poison: Poison::default(), memtable: Memtable::new() };
+    let recovered = Recovered { version, file_numbers, ..recovered };
+    Ok(core(recovered, home, parts))
+}
 
+/// The engine for reading only what was found, with `memtable` over its tables.
+pub(super) fn reader(home: Home, recovered: Recovered, memtable: Memtable) -> Result<Lsm> {
+    let recovery = recovered.describe();
+    let parts = Parts {
+        log: LogFile::unwritable(&home),
+        manifest: Manifest::unwritable(&home),
+        poison: Poison::read_only(home.directory.clone()),
+        memtable,
+    };
+    let core = core(recovered, home, parts);
+    let version = Arc::clone(&core.view.load().version);
+    let tables = version.tables().map(|(_, table)| (table.info.number, table.info.size));
+    core.tables.pin(tables.take(core.home.options.open_tables))?;
+    Ok(Lsm { core: Arc::new(core), running: None, recovery })
+}
+
+/// What differs between an engine that writes and one that only reads.
+struct Parts {
+    log: Arc<LogFile>,
+    manifest: Manifest,
+    poison: Poison,
+    /// The active one.
+    memtable: Memtable,
+}
+
+fn core(recovered: Recovered, home: Home, parts: Parts) -> Core {
+    let Recovered { version, last_sequence, file_numbers, .. } = recovered;
     let blocks = Arc::new(BlockCache::new(home.options.block_cache_bytes as u64));
     let tables = Arc::new(TableCache::new(
         Arc::clone(&home.fs),
@@ -245,9 +275,9 @@ fn go_on_from(recovered: Recovered, home: Home, inventory: &Inventory) -> Result
         true,
     ));
     let view =
-        View { active: Arc::new(Memtable::new()), frozen: Vec::new(), version: Arc::new(version) };
-    Ok(Core {
-        writers: Writers::new(&home.options, log, last_sequence),
+        View { active: Arc::new(parts.memtable), frozen: Vec::new(), version: Arc::new(version) };
+    Core {
+        writers: Writers::new(&home.options, parts.log, last_sequence),
         throttle: Throttle::default(),
         home,
         tables,
@@ -255,12 +285,12 @@ fn go_on_from(recovered: Recovered, home: Home, inventory: &Inventory) -> Result
         view: CurrentView::new(view),
         visible: AtomicU64::new(last_sequence.0),
         snapshots: Snapshots::default(),
-        manifest: Mutex::new(manifest),
+        manifest: Mutex::new(parts.manifest),
         file_numbers,
         background: Background::default(),
-        poison: Poison::default(),
+        poison: parts.poison,
         counters: Counters::default(),
-    })
+    }
 }
 
 fn start(
@@ -331,6 +361,10 @@ impl Engine for Lsm {
     }
 
     fn quiesce(&self) -> Result<()> {
+        if self.running.is_none() {
+            // It was opened for reading only.
+            return Ok(());
+        }
         self.core.background.wait_until_idle(&self.core)?;
         if let Some(running) = &self.running {
             running.janitor.wait();
@@ -360,9 +394,6 @@ impl Engine for Lsm {
 impl Core {
     fn stats(&self, recovery: &[(String, String)]) -> Stats {
         let view = self.view.load();
-        let memtables =
-            std::iter::once(&view.active).chain(view.frozen.iter().map(|f| &f.memtable));
-        let memtable_bytes: u64 = memtables.map(|memtable| memtable.bytes() as u64).sum();
         let counters = &self.counters;
         let count = |value: &AtomicU64| value.load(Relaxed);
         let mut details = recovery.to_vec();
@@ -378,15 +409,17 @@ impl Core {
         tell("open_tables", self.tables.open_count() as u64);
         tell("open_table_bytes", self.tables.memory_bytes());
         tell("cached_block_bytes", self.blocks.used_bytes());
-        tell("memtable_bytes", memtable_bytes);
-        for level in 0..super::edit::LEVEL_COUNT {
-            tell(&format!("level{level}_tables"), view.version.level(level).len() as u64);
-            tell(&format!("level{level}_bytes"), view.version.level_bytes(level));
+        tell("memtable_bytes", self.memtable_bytes());
+        for level in self.level_stats() {
+            for (what, value) in level.figures() {
+                tell(&format!("level{}_{what}", level.level), value);
+            }
+        }
+        if let Some(amplification) = counters.write_amplification() {
+            details.push(("write_amplification".to_owned(), format!("{amplification:.2}")));
         }
         Stats {
-            memory_bytes: Some(
-                memtable_bytes + self.blocks.used_bytes() + self.tables.memory_bytes(),
-            ),
+            memory_bytes: Some(self.memory_bytes()),
             file_count: Some(view.version.tables().count() as u64 + 1 + view.frozen.len() as u64),
             compaction_count: Some(count(&counters.compactions.count)),
             compaction_written_bytes: Some(

@@ -1,7 +1,8 @@
 //! The tables that are open: a bounded number, so that descriptors and mappings do not run out.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use quick_cache::sync::Cache;
 
@@ -21,6 +22,8 @@ pub(crate) struct TableCache {
     verify_checksums: bool,
     blocks: Option<Arc<BlockCache>>,
     tables: Cache<FileNumber, Arc<Table>>,
+    /// Kept open whatever else is asked for.
+    pinned: OnceLock<HashMap<FileNumber, Arc<Table>>>,
 }
 
 impl TableCache {
@@ -35,7 +38,7 @@ impl TableCache {
         verify_checksums: bool,
     ) -> Self {
         let tables = Cache::new(capacity.max(1));
-        Self { fs, directory, access, verify_checksums, blocks, tables }
+        Self { fs, directory, access, verify_checksums, blocks, tables, pinned: OnceLock::new() }
     }
 
     /// The table with this number; `size` is what the manifest says of it.
@@ -44,6 +47,9 @@ impl TableCache {
     /// Those of opening the file, under its newer name or its older one, and of
     /// [`Table::open`]. A table that could not be opened is tried again the next time.
     pub(crate) fn get(&self, number: FileNumber, size: u64) -> Result<Arc<Table>> {
+        if let Some(table) = self.pinned.get().and_then(|pinned| pinned.get(&number)) {
+            return Ok(Arc::clone(table));
+        }
         let mut is_new = false;
         // Others who want the same table wait for this one to open it.
         let table = self.tables.get_or_insert_with(&number, || {
@@ -54,6 +60,16 @@ impl TableCache {
             blocks.reserve(self.memory_bytes());
         }
         Ok(table)
+    }
+
+    /// Opens tables, each given by number and size, and keeps them open for good: their files may
+    /// be removed then. May be called once.
+    pub(crate) fn pin(&self, tables: impl Iterator<Item = (FileNumber, u64)>) -> Result<()> {
+        let opened = tables.map(|(number, size)| Ok((number, self.get(number, size)?)));
+        let opened = opened.collect::<Result<_>>()?;
+        let is_first = self.pinned.set(opened).is_ok();
+        debug_assert!(is_first, "pinned twice");
+        Ok(())
     }
 
     /// Forgets a table whose file goes away.
@@ -68,7 +84,11 @@ impl TableCache {
 
     /// The memory that the open tables hold for their indexes and filters, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.tables.iter().map(|(_, table)| table.memory_bytes() as u64).sum()
+        let memory_bytes = |table: &Arc<Table>| table.memory_bytes() as u64;
+        match self.pinned.get() {
+            Some(pinned) => pinned.values().map(memory_bytes).sum(),
+            None => self.tables.iter().map(|(_, table)| memory_bytes(&table)).sum(),
+        }
     }
 
     fn open(&self, number: FileNumber, size: u64) -> Result<Arc<Table>> {

@@ -20,6 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::arena::Arena;
 use super::coding::{Cursor, Malformed};
 use super::core::Core;
+use super::filename::FileNumber;
 use super::group::{Queue, Turn, Write};
 use super::key::{EntryKind, Sequence};
 use super::log::{LogOptions, LogWriter};
@@ -164,6 +165,8 @@ impl Core {
         }
         // Used up even if it fails: what a failed append left must not be taken for later writes.
         log.last_sequence = last;
+        let bytes: usize = group.iter().map(|write| write.records.len()).sum();
+        self.counters.record_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.send(log).map_err(|error| self.poisoned(error))?;
         let view = self.view.load();
         let mut next = first;
@@ -270,6 +273,13 @@ impl Core {
         Ok(())
     }
 
+    /// Hands the whole log to the system. Returns its number, its length in bytes, and its last
+    /// sequence.
+    pub(super) fn hand_over_log(&self, log: &mut Log) -> Result<(FileNumber, u64, Sequence)> {
+        log.writer.flush().map_err(|error| self.poisoned(error))?;
+        Ok((log.file.number, log.writer.written(), log.last_sequence))
+    }
+
     /// Keeps writers out.
     pub(super) fn lock_writers(&self) -> MutexGuard<'_, Log> {
         self.writers.lock()
@@ -292,7 +302,6 @@ impl Core {
             false => log.writer.finish().map_err(|error| self.poisoned(error))?,
         }
         let writer = log_writer(&self.home.options, &file);
-        self.counters.log_bytes.fetch_add(log.writer.written(), Ordering::Relaxed);
         log.writer = writer;
         let old = std::mem::replace(&mut log.file, file);
         log.older.retain(|older| !older.is_retired());

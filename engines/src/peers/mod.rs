@@ -34,6 +34,8 @@ mod sqlite;
 
 #[cfg(feature = "system")]
 use capi::leveldb;
+#[cfg(all(test, feature = "system"))]
+pub(crate) use capi::original;
 
 use crate::registry::{Kind, Registration};
 

@@ -112,6 +112,59 @@ fn while_compactions_are_held_back_writes_go_on_past_the_bounds_of_level_zero() 
     assert!(contents(&engine) == model);
 }
 
+#[test]
+fn a_crash_anywhere_in_compacting_a_range_changes_no_record() {
+    let disk = SimFs::new();
+    let options = Options { durability: Durability::Power, ..tiny() };
+    let engine = open(&disk, &options);
+    let _pause = engine.pause_compactions().unwrap();
+    let mut model = Records::new();
+    for step in 0..500u32 {
+        let key = format!("{:02}", step * 31 % 71).into_bytes();
+        if step % 4 == 0 {
+            engine.delete(&key).unwrap();
+            model.remove(&key);
+        } else {
+            let value = format!("{step}|{}", "y".repeat((step * 53 % 300) as usize)).into_bytes();
+            engine.put(&key, &value).unwrap();
+            model.insert(key, value);
+        }
+        if step == 250 {
+            engine.compact().unwrap();
+        }
+    }
+    engine.flush().unwrap();
+    let before = disk.mark();
+    for range in [
+        KeyRange::between(b"10", b"30"),
+        KeyRange::from(b"25"),
+        KeyRange::between(b"", b"26"),
+        KeyRange::all(),
+    ] {
+        engine.compact_range(range).unwrap();
+        assert!(contents(&engine) == model);
+    }
+    let after = disk.mark();
+    let trace = disk.trace();
+    assert!(after - before > 20, "{}", after - before);
+    for cut in before..=after {
+        for crash in [
+            CrashModel::KeepAll,
+            CrashModel::DropUnsynced,
+            CrashModel::TornWrite { seed: 1 },
+            CrashModel::RandomSubset { seed: 2 },
+        ] {
+            let image = trace.crash_at(cut, crash);
+            let engine = open(&image, &options);
+            assert!(contents(&engine) == model, "{crash:?}, cut {cut} of {before}..{after}");
+            engine.quiesce().unwrap();
+            let known: u64 =
+                (0..7).map(|level| detail(&engine, &format!("level{level}_tables"))).sum();
+            assert_eq!(tables(&image).len() as u64, known, "{crash:?}, cut {cut}: leaked tables");
+        }
+    }
+}
+
 /// What may be found under a key: more than one thing after a write that failed.
 #[derive(Default)]
 struct Allowed(BTreeMap<Vec<u8>, Vec<Option<Vec<u8>>>>);

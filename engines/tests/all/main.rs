@@ -15,9 +15,13 @@ mod conformance;
 mod crash;
 mod golden;
 mod lsm_by_hand;
+mod lsm_checkpoint;
+mod lsm_destroy;
 mod lsm_golden;
 #[cfg(feature = "system")]
 mod lsm_leveldb;
 mod lsm_model;
+mod lsm_read_only;
 mod lsm_reads;
+mod lsm_repair;
 mod lsm_threads;

@@ -30,7 +30,6 @@ pub(crate) enum OnCorruption {
     /// Return [`Error::Corruption`].
     Fail,
     /// Go on with the next whole record; [`LogReader::skipped`] tells what was left out.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for repair, which saves what it can"))]
     Skip,
 }
 
@@ -143,7 +142,6 @@ impl LogReader {
     }
 
     /// What was left out so far.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for repair, which saves what it can"))]
     pub(crate) fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }

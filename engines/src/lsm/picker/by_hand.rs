@@ -22,10 +22,14 @@ use crate::lsm::version::{TableFile, UserRange, Version};
 /// The level into which everything is merged when all is to be compacted: deep enough that it
 /// does not outgrow its size, and not above what is there.
 pub(crate) fn full_compaction_level(version: &Version, options: &Options) -> usize {
-    let total: u64 = version.tables().map(|(_, table)| table.info.size).sum();
-    let fitting = (1..LEVEL_COUNT).find(|&level| target_bytes(options, level) >= total);
-    let deepest = version.deepest_level().unwrap_or(1);
-    fitting.unwrap_or(LEVEL_COUNT - 1).max(deepest)
+    let total = version.tables().map(|(_, table)| table.info.size).sum();
+    fitting_level(total, options).max(version.deepest_level().unwrap_or(1))
+}
+
+/// The first level below 0 that `bytes` fit into.
+pub(crate) fn fitting_level(bytes: u64, options: &Options) -> usize {
+    let fits = |level: &usize| target_bytes(options, *level) >= bytes;
+    (1..LEVEL_COUNT).find(fits).unwrap_or(LEVEL_COUNT - 1)
 }
 
 /// What a full compaction does: rewrite each group of tables that share a range of keys, and take

@@ -29,7 +29,7 @@ use crate::lsm::version::{TableFile, UserRange, Version};
 
 #[cfg(test)]
 pub(crate) use by_hand::full_compaction_level;
-pub(crate) use by_hand::{plan_below_level0, plan_full_compaction, plan_level0};
+pub(crate) use by_hand::{fitting_level, plan_below_level0, plan_full_compaction, plan_level0};
 
 /// Fewer level-0 tables than these are not worth a merge for space or reads.
 const LEVEL0_WORTHWHILE: usize = 4;

@@ -22,6 +22,7 @@ mod index;
 mod iter;
 mod many;
 mod reader;
+mod salvage;
 mod separator;
 
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub(crate) use builder::{TableBuilder, TableOptions};
 pub(crate) use iter::{ReadOptions, TableIter};
 pub(crate) use many::Wanted;
 pub(crate) use reader::Table;
+pub(crate) use salvage::{VisitEntry, salvage};
 
 use super::coding::{Cursor, Malformed, push_varint64};
 

@@ -56,7 +56,7 @@ impl Table {
         cache: Option<Arc<BlockCache>>,
         verify_checksums: bool,
     ) -> Result<Self> {
-        let file = TableFile { file, path: Arc::new(path.to_path_buf()), size };
+        let file = TableFile::new(file, path, size);
         let (metaindex, index) = file.read_footer()?;
         // What everything hangs on is checked always.
         let index = Index::new(&file.read_block(index, KeyFormat::Internal, true)?)?;
@@ -90,7 +90,6 @@ impl Table {
     }
 
     /// About where in the file `internal_key` is or would be.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the approximate sizes of ranges"))]
     pub(crate) fn approximate_offset_of(&self, internal_key: &[u8]) -> u64 {
         let handle = self.index.handle(self.index.seek(internal_key));
         handle.map_or(self.metaindex_offset, |handle| handle.offset)
@@ -302,6 +301,14 @@ pub(super) struct TableFile {
 }
 
 impl TableFile {
+    pub(super) fn new(file: Arc<dyn ReadFile>, path: &Path, size: u64) -> Self {
+        Self { file, path: Arc::new(path.to_path_buf()), size }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Reads and checks a block, and decompresses it where it is compressed. Tells where its
     /// content is.
     pub(super) fn load(
@@ -412,7 +419,12 @@ impl TableFile {
     }
 
     /// A block in memory of its own.
-    fn read_block(&self, handle: BlockHandle, keys: KeyFormat, verify: bool) -> Result<Block> {
+    pub(super) fn read_block(
+        &self,
+        handle: BlockHandle,
+        keys: KeyFormat,
+        verify: bool,
+    ) -> Result<Block> {
         Block::new(self.read_content(handle, verify)?, self.origin(handle), keys)
     }
 
@@ -426,7 +438,7 @@ impl TableFile {
     }
 
     /// The handles of the metaindex block and of the index block.
-    fn read_footer(&self) -> Result<(BlockHandle, BlockHandle)> {
+    pub(super) fn read_footer(&self) -> Result<(BlockHandle, BlockHandle)> {
         let fail = |at, problem| Err(Error::corruption(self.path.as_path(), at, problem));
         let actual = self.file.length()?;
         if actual != self.size {

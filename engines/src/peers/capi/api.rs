@@ -103,6 +103,28 @@ functions! { RocksDb,
     property_int(Object, *const c_char, *mut u64) -> c_int;
 }
 
+// What our own engine is compared with in its tests.
+#[cfg(test)]
+functions! { LevelDbExtra,
+    approximate_sizes(
+        Object, c_int, *const *const c_char, *const usize, *const *const c_char, *const usize,
+        *mut u64
+    );
+    repair_db(Object, *const c_char, Text);
+}
+
+#[cfg(test)]
+impl LevelDbExtra {
+    /// From the library that was loaded as `file`.
+    pub(super) fn of(file: &OsStr) -> Self {
+        // SAFETY: the library is loaded already and stays so.
+        let library = unsafe { libloading::Library::new(file) }.expect("it is loaded");
+        let extra = Self::load(&library, "leveldb").expect("every LevelDB has them");
+        std::mem::forget(library);
+        extra
+    }
+}
+
 /// The functions of a library.
 pub(super) struct Api {
     pub(super) common: Common,

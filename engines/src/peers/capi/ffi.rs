@@ -271,6 +271,47 @@ impl Parts {
     }
 }
 
+/// What LevelDB alone has, for the tests of our own engine.
+#[cfg(test)]
+impl Db {
+    /// About how many bytes the records from each start up to each limit take in tables.
+    pub(super) fn approximate_sizes(&self, ranges: &[(Vec<u8>, Vec<u8>)]) -> Vec<u64> {
+        let extra = super::api::LevelDbExtra::of(self.library.file.as_ref());
+        let (starts, start_lengths): (Vec<_>, Vec<_>) =
+            ranges.iter().map(|(start, _)| raw(start)).unzip();
+        let (limits, limit_lengths): (Vec<_>, Vec<_>) =
+            ranges.iter().map(|(_, limit)| raw(limit)).unzip();
+        let mut sizes = vec![0; ranges.len()];
+        let count = i32::try_from(ranges.len()).expect("few ranges");
+        // SAFETY: all arrays have `count` elements and live across the call.
+        unsafe {
+            (extra.approximate_sizes)(
+                self.db,
+                count,
+                starts.as_ptr(),
+                start_lengths.as_ptr(),
+                limits.as_ptr(),
+                limit_lengths.as_ptr(),
+                sizes.as_mut_ptr(),
+            );
+        }
+        sizes
+    }
+
+    /// LevelDB's own repair.
+    pub(super) fn repair(library: &'static Library, directory: &Path, settings: Settings) {
+        let api = &library.api;
+        let extra = super::api::LevelDbExtra::of(library.file.as_ref());
+        let path = CString::new(directory.as_os_str().as_encoded_bytes()).expect("no zero byte");
+        let parts = Parts::new(api, settings);
+        // SAFETY: the options and the path live across the call.
+        let repaired =
+            api.checked(|error| unsafe { (extra.repair_db)(parts.options, path.as_ptr(), error) });
+        parts.free(api);
+        repaired.expect("LevelDB repairs");
+    }
+}
+
 /// An iterator; it stands on a record or nowhere.
 pub(super) struct Iter<'db> {
     api: &'static Api,

@@ -16,6 +16,8 @@
 mod api;
 mod ffi;
 mod library;
+#[cfg(test)]
+pub(crate) mod original;
 
 use std::ffi::CStr;
 use std::num::NonZero;
