@@ -6,10 +6,11 @@
 //!        key's hash as there is room for above them, so that most wrong entries are passed over
 //!        without a look at the arena
 //! ```
-//! A key of 32 bytes takes 32 + 1 for itself, about 7 for its location, 4 / 0.68 to 4 / 0.85 for
-//! its slot, and at most a sixteenth of the arena for growth: 46 to 49 bytes. Each further byte of
-//! key adds one. Collisions are resolved by linear probing, deletions shift back what follows, and
-//! the table grows by a quarter, so that it is never much larger than needed.
+//! A key of 32 bytes takes 32 + 1 for itself, about 7 for its location (8 from the 128th file on),
+//! 4 / 0.57 to 4 / 0.85 for its slot, and less than 1 for what is left free in chunks: 45 to 48
+//! bytes. Each further byte of key adds one. Collisions are resolved by linear probing, deletions
+//! shift back what follows, and the table grows by half, so that it is never much larger than
+//! needed.
 
 use std::hash::BuildHasher;
 use std::time::{Duration, Instant};
@@ -307,7 +308,7 @@ impl Shard {
         let collect = self.garbage_bytes > self.arena.used_bytes() / GARBAGE_PART + 4_096;
         let full = self.count + 1 > self.slots.len() * FULL_COUNT / FULL_PARTS;
         let slots = if full {
-            (self.slots.len() * 5 / 4).max(self.count + 2).max(SLOTS_MIN)
+            (self.slots.len() * 3 / 2).max(self.count + 2).max(SLOTS_MIN)
         } else {
             self.slots.len()
         };
