@@ -66,8 +66,8 @@ impl SelfCheck {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "Distribution of the first {} requests: {} different records; the most popular one \
-             has {:.2} %,\nthe most popular hundredth of all records {:.1} %{}.",
+            "Distribution of the first {} requests: {} different records;\nthe most popular one has \
+             {:.2} %, the most popular hundredth of all records {:.1} %{}.",
             grouped(self.requests),
             grouped(self.unique),
             self.hottest * 100.0,
