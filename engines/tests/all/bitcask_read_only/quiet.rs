@@ -143,6 +143,12 @@ fn a_record_of_which_only_a_part_is_written_is_waited_for() {
 /// key back; and tombstones that went away with what they hid leave nothing.
 #[test]
 fn a_late_merge_output_brings_no_deleted_key_back() {
+    for opened_before_the_deletion in [false, true] {
+        late_merge_output(opened_before_the_deletion);
+    }
+}
+
+fn late_merge_output(opened_before_the_deletion: bool) {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut options = Options { max_file_bytes: 1, ..Options::default() };
     options.merge.enabled = false;
@@ -158,9 +164,11 @@ fn a_late_merge_output_brings_no_deleted_key_back() {
         fs::copy(from.path().join(name(id)), to.path().join(name(to_id))).unwrap();
     };
     (1..=3).for_each(|id| copy(id, id));
+    let early = opened_before_the_deletion.then(|| ReadOnlyBitcask::open(to.path()).unwrap());
     copy(4, 20);
     copy(5, 21);
-    let reader = ReadOnlyBitcask::open(to.path()).unwrap();
+    let reader = early.unwrap_or_else(|| ReadOnlyBitcask::open(to.path()).unwrap());
+    assert_eq!(reader.refresh().unwrap(), opened_before_the_deletion);
     let overwritten = (b"overwritten".to_vec(), b"2".to_vec());
     let merged_away = (b"merged away".to_vec(), b"1".to_vec());
     check(&reader, &Model::from([overwritten.clone(), merged_away]));
