@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engines::bitcask::{Bitcask, Clock as _, Expiry, MergePolicy, MergeWindow, Options};
+use engines::bitcask::{
+    Bitcask, Clock as _, Expiry, MergePolicy, MergeWindow, Options, ReadOnlyBitcask,
+};
 use engines::fs::FileSystem;
 use engines::fs::sim::SimFs;
 use engines::{Direction, Engine, KeyRange};
@@ -37,7 +39,7 @@ fn close(store: Bitcask) {
 }
 
 /// The keys that are there, found in every way there is.
-fn keys(store: &Bitcask) -> Vec<String> {
+fn keys(store: &impl Engine) -> Vec<String> {
     let mut found = Vec::new();
     for direction in [Direction::Forward, Direction::Backward] {
         let mut keys = Vec::new();
@@ -90,6 +92,25 @@ fn a_record_is_hidden_from_the_second_after_its_time_is_over() {
     // Whoever opens the directory decides.
     let forever = Options { expiry: None, ..options(&clock) };
     assert_eq!(keys(&open(&disk, &forever)), ["a", "b"]);
+}
+
+#[test]
+fn a_reader_beside_the_writer_hides_what_has_expired_if_it_is_told_to() {
+    let (disk, clock) = (SimFs::new(), SetClock::at(10_000));
+    let store = open(&disk, &options(&clock));
+    store.put(b"a", b"1").unwrap();
+    clock.run(1);
+    store.put(b"b", b"2").unwrap();
+    let read_only =
+        || ReadOnlyBitcask::open_in(Arc::new(disk.clone()), Path::new("/data")).unwrap();
+    let expiry = options(&clock).expiry.unwrap();
+    let (hiding, showing) = (read_only().hide_expired(expiry, clock.clone()), read_only());
+    for (seconds, there) in [(AFTER - 1, &["a", "b"][..]), (1, &["b"]), (1, &[])] {
+        clock.run(seconds);
+        assert_eq!(keys(&hiding), there);
+        assert_eq!(keys(&store), there);
+        assert_eq!(keys(&showing), ["a", "b"]);
+    }
 }
 
 #[test]

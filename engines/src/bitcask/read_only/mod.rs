@@ -41,8 +41,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
 
-use super::clock::Timestamp;
+use super::clock::{Clock, Time, Timestamp};
 use super::data_file::FileSet;
+use super::expiry::{self, Expiry};
 use super::keydir::{Keydir, Location};
 use super::scan::{self, Snapshot, Source};
 use super::{Damage, FileStats, Keys, NAME, REGISTRATION, with_scratch};
@@ -58,8 +59,8 @@ use follow::Followed;
 /// It is an [`Engine`] whose writes, and whose [`compact`](Engine::compact), are refused with
 /// [`Error::ReadOnly`]. What the writer holds back in memory (at level
 /// [`Buffered`](crate::Durability::Buffered)) is not seen, and a batch may be seen in part: the
-/// format has no mark for its end. Records that [expire](super::Expiry) are found until a merge of
-/// the writer's has dropped them.
+/// format has no mark for its end. Records that [expire](Expiry) are found until a merge of the
+/// writer's has dropped them, unless they are [hidden](Self::hide_expired) here too.
 ///
 /// ```
 /// use engines::bitcask::{Bitcask, Options, ReadOnlyBitcask};
@@ -91,6 +92,8 @@ pub struct ReadOnlyBitcask {
     keydir: RwLock<Keydir>,
     files: ArcSwap<FileSet>,
     damage: ArcSwap<Vec<Damage>>,
+    /// What is hidden, and by which clock.
+    expiry: Option<(Expiry, Time)>,
 }
 
 impl ReadOnlyBitcask {
@@ -117,10 +120,19 @@ impl ReadOnlyBitcask {
             keydir: RwLock::new(Keydir::new()),
             files: ArcSwap::default(),
             damage: ArcSwap::default(),
+            expiry: None,
         };
         reader.refuse_other_directories()?;
         reader.refresh()?;
         Ok(reader)
+    }
+
+    /// Hides what has expired by `clock`, as a writer does that was opened with `expiry`: the
+    /// directory does not tell which that is.
+    #[must_use]
+    pub fn hide_expired(mut self, expiry: Expiry, clock: Arc<dyn Clock>) -> Self {
+        self.expiry = Some((expiry, Time::new(clock, None)));
+        self
     }
 
     /// Takes in what was written, deleted and merged since; says whether anything was. Reads and
@@ -195,9 +207,8 @@ impl Source for ReadOnlyBitcask {
         files
     }
 
-    /// Expiry is the writer's: its merges drop what has expired.
     fn hidden_before(&self) -> Timestamp {
-        0
+        self.expiry.as_ref().map_or(0, |(expiry, time)| expiry::hidden_before(Some(expiry), time))
     }
 }
 
@@ -233,8 +244,12 @@ impl Engine for ReadOnlyBitcask {
         };
         let file = files.get(location.file).ok_or_else(scan::file_is_gone)?;
         with_scratch(|scratch| {
-            read(file.read(location, key, scratch)?.value);
-            Ok(true)
+            let record = file.read(location, key, scratch)?;
+            let is_there = record.timestamp >= self.hidden_before();
+            if is_there {
+                read(record.value);
+            }
+            Ok(is_there)
         })
     }
 
