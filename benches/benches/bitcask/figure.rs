@@ -29,6 +29,11 @@ impl Figure {
         Self { target: Some(target), ..self }
     }
 
+    fn line(&self) -> String {
+        let (value, verdict) = (number(self.value), self.verdict());
+        format!("{:<54} {value:>9} {:<9} {verdict}", self.name, self.unit)
+    }
+
     fn verdict(&self) -> String {
         let (word, limit, reached) = match self.target {
             None => return String::new(),
@@ -44,13 +49,7 @@ pub(crate) fn print_figures(figures: &[Figure], json: bool) {
     for figure in figures {
         match serde_json::to_string(figure) {
             Ok(line) if json => println!("{line}"),
-            _ => println!(
-                "{:<54} {:>9} {:<9} {}",
-                figure.name,
-                number(figure.value),
-                figure.unit,
-                figure.verdict()
-            ),
+            _ => println!("{}", figure.line().trim_end()),
         }
     }
     if !json {
