@@ -18,6 +18,7 @@ use clap::{Parser, Subcommand};
 use self::compare::{CompareArgs, compare};
 use crate::results::Comparison;
 use crate::workload::insert::InsertArgs;
+use crate::workload::settee::SetteeArgs;
 use crate::workload::ycsb::YcsbArgs;
 use crate::{Error, Result};
 
@@ -27,6 +28,7 @@ Examples:
   enginelab compare insert --items 100000                  all engines side by side
   enginelab compare insert --engines bitcask,lsm --corpus fixed --repeats 5 --items 5000
                                                            the published comparison
+  enginelab compare settee --long 20000000                 small JSON objects, published beside
   enginelab compare ycsb --core b --threads 2 --rate 50000 --ycsb-output
   enginelab compare insert --durability power --threads 8 --out result.json
 
@@ -66,6 +68,9 @@ enum Compare {
     /// Insert new records under random keys, read all of them back, and compare time and space
     #[command(after_help = EXAMPLES)]
     Insert(Box<CompareArgs<InsertArgs>>),
+    /// Write and read small JSON objects one by one, in bulk, and in a long load in key order
+    #[command(after_help = EXAMPLES)]
+    Settee(Box<CompareArgs<SetteeArgs>>),
     /// Run YCSB's core workloads A to F, or what its property files say
     #[command(after_help = EXAMPLES)]
     Ycsb(Box<CompareArgs<YcsbArgs>>),
@@ -110,6 +115,7 @@ pub fn main() -> ExitCode {
     };
     exit(match cli.command {
         Command::Compare(Compare::Insert(args)) => compare(&args, &[]),
+        Command::Compare(Compare::Settee(args)) => compare(&args, &[]),
         Command::Compare(Compare::Ycsb(args)) => compare(&args, &[]),
         Command::Diff(args) => diff::diff(&args),
         Command::Merge(args) => merge::merge(&args).map(|()| Ending::Well),

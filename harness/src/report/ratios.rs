@@ -4,6 +4,7 @@
 use super::figures::grouped_decimal;
 use super::summary::Summary;
 use crate::results::Comparison;
+use crate::workload::Workload;
 
 /// What the published report told of one engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,7 +149,8 @@ pub fn pairs(
 ) -> Vec<PairLines> {
     let published = [("bitcask".to_owned(), "lsm".to_owned())];
     let ran = comparison.engines();
-    let default = ran.contains(&"bitcask") && ran.contains(&"lsm");
+    let is_published = matches!(comparison.workload.workload, Workload::Insert(_));
+    let default = is_published && ran.contains(&"bitcask") && ran.contains(&"lsm");
     let wanted = match asked {
         [] if default => published.as_slice(),
         asked => asked,

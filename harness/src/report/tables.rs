@@ -58,7 +58,8 @@ pub fn parameters(comparison: &Comparison) -> Vec<(&'static str, String)> {
 /// Every table of a report.
 pub fn all(comparison: &Comparison, summaries: &[Summary<'_>]) -> Vec<Table> {
     let skipped = &comparison.skipped;
-    let mut tables = vec![times(summaries, skipped)];
+    let mut tables = comparison.workload.workload.spec().tables(comparison, summaries);
+    tables.push(times(summaries, skipped));
     tables.extend(certainty(summaries));
     tables.push(sizes(summaries, skipped));
     tables.extend(traffic::latencies(comparison, summaries));
@@ -262,10 +263,11 @@ fn cell(figure: Option<Spread>, write: fn(f64) -> String) -> String {
 }
 
 /// The median alone.
-fn middle(figure: Option<Spread>, write: fn(f64) -> String) -> String {
+pub(crate) fn middle(figure: Option<Spread>, write: fn(f64) -> String) -> String {
     figure.map_or(NOT_THERE.into(), |figure| write(figure.median))
 }
 
-fn head(names: &[&str]) -> Vec<String> {
+/// The heads of a table's columns.
+pub(crate) fn head(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }

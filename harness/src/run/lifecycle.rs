@@ -31,7 +31,7 @@ use crate::workload::job::{Job, Traffic, Work};
 /// # Errors
 /// What the engine or the operating system refuses.
 pub(super) fn run(plan: &RunPlan, open: &Open<'_>, events: &Events) -> Result<()> {
-    let job = plan.workload.job(plan.client.seed);
+    let job = plan.workload.spec().job(&plan.client);
     let mut run = Run {
         plan,
         job: job.as_ref(),

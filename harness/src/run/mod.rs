@@ -29,7 +29,6 @@ use self::plan::{RunPlan, Selection};
 use crate::measure::machine::Machine;
 use crate::measure::{cold, filesystem};
 use crate::results::{Comparison, Conditions, Parameters, Run, SCHEMA};
-use crate::workload::Workload;
 use crate::{Error, Result};
 
 /// Where and how the runs take place.
@@ -80,7 +79,7 @@ pub fn compare(
     check_conditions(&parameters.conditions)?;
     let data = DataDirectory::new(site)?;
     let kept_at_once = if site.keep { order.len() as u64 } else { 1 };
-    check_room(site.directory, &parameters.workload, kept_at_once)?;
+    check_room(site.directory, &parameters, kept_at_once)?;
     let mut comparison = Comparison {
         schema: SCHEMA.to_owned(),
         machine: Machine::describe(&data.path)?,
@@ -140,8 +139,8 @@ fn check_conditions(conditions: &Conditions) -> Result<()> {
 /// beside those that a compaction writes, a file that grows by doubling.
 const ROOM_FACTOR: u64 = 4;
 
-fn check_room(directory: &Path, workload: &Workload, kept_at_once: u64) -> Result<()> {
-    let data = workload.data_bytes();
+fn check_room(directory: &Path, parameters: &Parameters, kept_at_once: u64) -> Result<()> {
+    let data = parameters.workload.spec().data_bytes(&parameters.client);
     let needed = data.saturating_mul(ROOM_FACTOR.max(kept_at_once.saturating_mul(2)));
     let free = filesystem::free_bytes(directory)?;
     if free < needed {

@@ -10,10 +10,11 @@ use super::keys::{KEY_BYTES, Keys};
 use super::op::{Kind, Op};
 use super::rng::mix;
 use super::values::{Corpus, Framing, Values};
-use super::{About, Chosen, Workload, WorkloadArgs};
+use super::{About, Chosen, Spec, Workload, WorkloadArgs};
 use crate::Result;
 use crate::cli::size;
 use crate::report::figures::grouped;
+use crate::results::Client;
 
 pub(super) const ABOUT: About = About {
     name: "insert",
@@ -74,16 +75,22 @@ impl Insert {
     fn record_bytes(&self) -> u64 {
         (KEY_BYTES + self.framing.value_bytes()) as u64
     }
+}
 
-    pub(super) fn data_bytes(&self) -> u64 {
+impl Spec for Insert {
+    fn job(&self, client: &Client) -> Box<dyn Job> {
+        Box::new(InsertJob::new(self, client.seed))
+    }
+
+    fn data_bytes(&self, _client: &Client) -> u64 {
         self.items.get().saturating_mul(self.record_bytes())
     }
 
-    pub(super) fn title(&self) -> String {
+    fn title(&self) -> String {
         format!("Insert of {} records", grouped(self.items.get()))
     }
 
-    pub(super) fn parameters(&self) -> Vec<(&'static str, String)> {
+    fn parameters(&self) -> Vec<(&'static str, String)> {
         let bytes = grouped(self.framing.value_bytes() as u64);
         let value = format!("{bytes} bytes, corpus {}, framing {}", self.corpus, self.framing);
         vec![

@@ -8,8 +8,9 @@
 //!      [`cli::compare`](crate::cli::compare) already;
 //!    - a [`job::Job`]: its [`job::Records`] (key and value by number) and its [`job::Phase`]s,
 //!      each with a [`job::Stream`] that derives the operations of step N.
-//! 2. Add a variant to [`Workload`], a line to each of its methods, and one to `Compare` in
-//!    `cli/mod.rs`. The compiler names the places.
+//!    - a [`Spec`] of the parameters: what is said of them, and the way to the job.
+//! 2. Add a variant to [`Workload`], a line to `Workload::spec` and to [`ALL`], and one to
+//!    `Compare` in `cli/mod.rs`.
 //!
 //! Everything else is there: child processes, threads, clocks, latencies, resources, disk space,
 //! verification by replaying the streams, results, resuming, tables. `insert.rs` is the example to
@@ -20,6 +21,7 @@
 //! in its stream, where steps ascend.
 
 pub mod insert;
+pub mod settee;
 pub mod ycsb;
 
 pub mod job;
@@ -37,7 +39,9 @@ use serde::{Deserialize, Serialize};
 
 use self::job::Job;
 use crate::Result;
-use crate::results::Comparison;
+use crate::report::summary::Summary;
+use crate::report::tables::Table;
+use crate::results::{Client, Comparison};
 
 /// A workload with its parameters. In JSON, `name` tells which.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +49,8 @@ use crate::results::Comparison;
 pub enum Workload {
     /// New records under random keys.
     Insert(insert::Insert),
+    /// Small JSON objects, one by one and in bulk.
+    Settee(settee::Settee),
     /// YCSB's core workloads.
     Ycsb(ycsb::Ycsb),
 }
@@ -93,46 +99,45 @@ pub struct About {
 }
 
 /// Every workload, as `enginelab workloads` lists them.
-pub const ALL: [About; 2] = [insert::ABOUT, ycsb::ABOUT];
+pub const ALL: [About; 3] = [insert::ABOUT, settee::ABOUT, ycsb::ABOUT];
 
-impl Workload {
-    /// Makes it ready to run: everything is derived from `seed`.
-    pub fn job(&self, seed: u64) -> Box<dyn Job> {
-        match self {
-            Self::Insert(insert) => Box::new(insert::InsertJob::new(insert, seed)),
-            Self::Ycsb(ycsb) => Box::new(ycsb::YcsbJob::new(ycsb, seed)),
-        }
-    }
-
-    /// Its name and its line.
-    pub fn about(&self) -> About {
-        match self {
-            Self::Insert(_) => insert::ABOUT,
-            Self::Ycsb(_) => ycsb::ABOUT,
-        }
-    }
+/// What the parameters of every workload can tell.
+pub trait Spec {
+    /// Makes it ready to run: everything is derived from the client's seed.
+    fn job(&self, client: &Client) -> Box<dyn Job>;
 
     /// One line that says how much of it there is: `Insert of 500,000 records`.
-    pub fn title(&self) -> String {
-        match self {
-            Self::Insert(insert) => insert.title(),
-            Self::Ycsb(ycsb) => ycsb.title(),
-        }
-    }
+    fn title(&self) -> String;
 
     /// Its parameters in words, for people.
-    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+    fn parameters(&self) -> Vec<(&'static str, String)>;
+
+    /// The bytes of all keys and values that may be there at once.
+    fn data_bytes(&self, client: &Client) -> u64;
+
+    /// Tables of its own, which stand before those that all workloads have; none in most.
+    fn tables(&self, _comparison: &Comparison, _summaries: &[Summary<'_>]) -> Vec<Table> {
+        Vec::new()
+    }
+}
+
+impl Workload {
+    /// Its parameters.
+    pub fn spec(&self) -> &dyn Spec {
         match self {
-            Self::Insert(insert) => insert.parameters(),
-            Self::Ycsb(ycsb) => ycsb.parameters(),
+            Self::Insert(insert) => insert,
+            Self::Settee(settee) => settee,
+            Self::Ycsb(ycsb) => ycsb,
         }
     }
 
-    /// The bytes of all keys and values that may be there at once.
-    pub fn data_bytes(&self) -> u64 {
-        match self {
-            Self::Insert(insert) => insert.data_bytes(),
-            Self::Ycsb(ycsb) => ycsb.data_bytes(),
-        }
+    /// [`Spec::title`].
+    pub fn title(&self) -> String {
+        self.spec().title()
+    }
+
+    /// [`Spec::parameters`].
+    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+        self.spec().parameters()
     }
 }

@@ -6,4 +6,5 @@ mod failing_engines;
 mod report;
 #[cfg(target_os = "linux")]
 mod signals;
+mod workloads;
 mod ycsb;

@@ -35,10 +35,11 @@ pub use self::check::SelfCheck;
 pub use self::choose::Distribution;
 use self::records::YcsbRecords;
 use self::stream::YcsbStream;
-use super::About;
 use super::job::{Job, Phase, Records, Traffic};
 use super::op::{Kind, Op};
+use super::{About, Spec};
 use crate::report::figures::grouped;
+use crate::results::Client;
 
 pub(super) const ABOUT: About = About {
     name: "ycsb",
@@ -145,14 +146,20 @@ impl Ycsb {
     fn record_bytes(&self) -> u64 {
         23 + self.records_of(0).value_bytes()
     }
+}
 
-    pub(super) fn data_bytes(&self) -> u64 {
+impl Spec for Ycsb {
+    fn job(&self, client: &Client) -> Box<dyn Job> {
+        Box::new(YcsbJob::new(self, client.seed))
+    }
+
+    fn data_bytes(&self, _client: &Client) -> u64 {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let inserted = (self.operations as f64 * self.mix.insert * 1.1) as u64;
         self.records.saturating_add(inserted).saturating_mul(self.record_bytes())
     }
 
-    pub(super) fn title(&self) -> String {
+    fn title(&self) -> String {
         format!(
             "YCSB: {} operations on {} records",
             grouped(self.operations),
@@ -160,7 +167,7 @@ impl Ycsb {
         )
     }
 
-    pub(super) fn parameters(&self) -> Vec<(&'static str, String)> {
+    fn parameters(&self) -> Vec<(&'static str, String)> {
         let shares = self.mix.shares().into_iter().filter(|(_, share)| *share > 0.0);
         let shares: Vec<String> = shares.map(|(name, share)| format!("{share} {name}")).collect();
         let mut value = String::new();

@@ -1,0 +1,114 @@
+//! The workloads from outside, but for YCSB's, which have a file of their own.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use harness::results::{Comparison, Run};
+use harness::workload::op::Kind;
+use tempfile::TempDir;
+
+/// Runs a workload with a result in JSON, which must be without a problem.
+fn sound(directory: &Path, arguments: &[&str]) -> Comparison {
+    let output = compare(directory, arguments).arg("--json").assert().success();
+    let comparison: Comparison = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert_eq!(comparison.problems(), Vec::<String>::new());
+    comparison
+}
+
+/// Runs a workload and returns its report.
+fn printed(directory: &Path, arguments: &[&str]) -> String {
+    let output = compare(directory, arguments).assert().success();
+    let printed = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    assert!(printed.lines().all(|line| line.chars().count() <= 100), "{printed}");
+    printed
+}
+
+fn compare(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_enginelab"));
+    command.arg("compare").args(arguments).arg("--dir").arg(directory);
+    command
+}
+
+/// The lines with their columns one space apart.
+fn rows(printed: &str) -> Vec<String> {
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    printed.lines().map(words).collect()
+}
+
+/// Exit status 2, and the one line that says why.
+fn refused(arguments: &[&str]) -> String {
+    let directory = TempDir::new().unwrap();
+    let output = compare(directory.path(), arguments).assert().code(2);
+    let said = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(output.get_output().stdout.is_empty() && said.starts_with("enginelab: "), "{said}");
+    said
+}
+
+/// Operations of `kind` in the phase called `phase`.
+fn operations(run: &Run, phase: &str, kind: Kind) -> u64 {
+    let traffic = run.phase(phase).unwrap().traffic.as_ref().unwrap();
+    traffic.kinds.get(&kind).map_or(0, |figures| figures.operations)
+}
+
+fn not_found(run: &Run) -> u64 {
+    let traffic = run.phases.iter().filter_map(|phase| phase.traffic.as_ref());
+    traffic.flat_map(|traffic| traffic.kinds.values()).map(|figures| figures.not_found).sum()
+}
+
+#[test]
+fn every_workload_is_listed_with_a_line_and_has_a_help() {
+    let mut list = Command::new(env!("CARGO_BIN_EXE_enginelab"));
+    let output = list.arg("workloads").assert().success();
+    let listed = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    assert!(listed.lines().all(|line| line.chars().count() <= 100), "{listed}");
+    let names: Vec<&str> =
+        listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.contains(&"insert") && names.contains(&"settee"), "{listed}");
+    for name in names {
+        let mut help = Command::new(env!("CARGO_BIN_EXE_enginelab"));
+        help.args(["compare", name, "--help"]).assert().success();
+    }
+}
+
+const SETTEE: [&str; 9] =
+    ["settee", "--singles", "300", "--bulk", "1050", "--long", "2500", "--engines", "lsm,bitcask"];
+
+#[test]
+fn settee_writes_and_reads_singly_and_in_bulk() {
+    let directory = TempDir::new().unwrap();
+    for threads in ["1", "3"] {
+        let arguments = [&SETTEE[..], &["--threads", threads]].concat();
+        for run in sound(directory.path(), &arguments).runs {
+            assert_eq!(operations(&run, "single writes", Kind::Insert), 300);
+            assert_eq!(operations(&run, "single reads", Kind::Read), 300);
+            assert_eq!(operations(&run, "bulk writes", Kind::BatchWrite), 1_050);
+            assert_eq!(operations(&run, "bulk reads", Kind::BatchRead), 1_050);
+            assert_eq!(operations(&run, "load", Kind::BatchWrite), 2_500);
+            let traffic = run.phase("bulk reads").unwrap().traffic.clone().unwrap();
+            let bulk = &traffic.kinds[&Kind::BatchRead];
+            assert_eq!((bulk.calls, bulk.read_bytes), (11, 1_050 * 250));
+            assert_eq!((not_found(&run), run.verified.unwrap().read_back), (0, 3_850));
+        }
+    }
+}
+
+#[test]
+fn settee_prints_the_published_clients_beside() {
+    let directory = TempDir::new().unwrap();
+    let printed = printed(directory.path(), &SETTEE);
+    let rows = rows(&printed);
+    for expected in [
+        "Settee's table: records a second, and seconds",
+        "CouchDB-Python 24 603 1.248 1.108 85.7 n/a n/a",
+        "Settee-H2-Psyco 392 687 0.6 0.77 8.48 7,000..7,700 n/a",
+        "The long load: records a second of each million",
+        "until",
+    ] {
+        assert!(rows.iter().any(|row| row.starts_with(expected)), "{expected:?} not in {rows:#?}");
+    }
+    let long: Vec<&String> = rows.iter().filter(|row| row.starts_with("2,500 ")).collect();
+    assert!(long.len() == 1 && !long[0].contains("n/a"), "{long:?}");
+    let said = refused(&["settee", "--long", "1000000000000"]);
+    assert!(said.contains("records in all, but there are 1,000,000,000,000 keys"), "{said}");
+}
