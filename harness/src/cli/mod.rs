@@ -19,6 +19,7 @@ use self::compare::{CompareArgs, compare};
 use crate::results::Comparison;
 use crate::workload::insert::InsertArgs;
 use crate::workload::settee::SetteeArgs;
+use crate::workload::vpork::VporkArgs;
 use crate::workload::ycsb::YcsbArgs;
 use crate::{Error, Result};
 
@@ -29,6 +30,7 @@ Examples:
   enginelab compare insert --engines bitcask,lsm --corpus fixed --repeats 5 --items 5000
                                                            the published comparison
   enginelab compare settee --long 20000000                 small JSON objects, published beside
+  enginelab compare vpork --threads 100                    VPork's report beside the published one
   enginelab compare ycsb --core b --threads 2 --rate 50000 --ycsb-output
   enginelab compare insert --durability power --threads 8 --out result.json
 
@@ -71,6 +73,9 @@ enum Compare {
     /// Write and read small JSON objects one by one, in bulk, and in a long load in key order
     #[command(after_help = EXAMPLES)]
     Settee(Box<CompareArgs<SetteeArgs>>),
+    /// Write new records and read mostly recent ones with 30 threads or 100, as VPork did
+    #[command(after_help = EXAMPLES)]
+    Vpork(Box<CompareArgs<VporkArgs>>),
     /// Run YCSB's core workloads A to F, or what its property files say
     #[command(after_help = EXAMPLES)]
     Ycsb(Box<CompareArgs<YcsbArgs>>),
@@ -116,6 +121,7 @@ pub fn main() -> ExitCode {
     exit(match cli.command {
         Command::Compare(Compare::Insert(args)) => compare(&args, &[]),
         Command::Compare(Compare::Settee(args)) => compare(&args, &[]),
+        Command::Compare(Compare::Vpork(args)) => compare(&args, &[]),
         Command::Compare(Compare::Ycsb(args)) => compare(&args, &[]),
         Command::Diff(args) => diff::diff(&args),
         Command::Merge(args) => merge::merge(&args).map(|()| Ending::Well),

@@ -36,6 +36,17 @@ pub(crate) fn batch(text: &str) -> Result<NonZeroU32, String> {
     up_to(text, 100_000)
 }
 
+/// Reads the bytes of a value. Those of one round lie in memory.
+pub(crate) fn value_bytes(text: &str) -> Result<NonZeroU32, String> {
+    up_to(text, 16 << 20)
+}
+
+/// Reads a share or a probability.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1".to_owned())
+}
+
 fn up_to(text: &str, most: u32) -> Result<NonZeroU32, String> {
     let number = NonZeroU32::try_from(count(text)?).ok().filter(|number| number.get() <= most);
     number.ok_or_else(|| format!("there can be at most {most}"))
@@ -137,6 +148,14 @@ mod tests {
             assert!(rate(wrong).is_err() && seconds(wrong).is_err(), "{wrong}");
         }
         assert_eq!(seconds("0.25"), Ok(0.25));
+    }
+
+    #[test]
+    fn a_share_is_at_most_the_whole() {
+        assert_eq!((share("0"), share("0.25"), share("1")), (Ok(0.0), Ok(0.25), Ok(1.0)));
+        for wrong in ["-0.1", "1.01", "NaN", "half", ""] {
+            assert!(share(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -64,6 +64,7 @@ impl Cut {
         }
         let bytes = SHARE_BYTES.min(ROUND_BYTES / u64::from(threads));
         let most = if traffic.limit.is_some() { LIMITED_SHARE_STEPS } else { SHARE_STEPS };
+        let most = traffic.steps_together.map_or(most, |together| together.clamp(1, most));
         let share = (bytes / traffic.step_bytes.max(1)).clamp(1, most);
         Self::Rounds(Rounds {
             items: traffic.steps,

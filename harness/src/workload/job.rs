@@ -80,6 +80,9 @@ pub struct Traffic<'a> {
     pub batch: u32,
     /// The bytes of a step's keys and values, about: they are made ahead, and lie in memory.
     pub step_bytes: u64,
+    /// How many steps each thread does, at most, before all wait for each other; absent: as many
+    /// as memory allows. All steps before such a moment have been acknowledged at it.
+    pub steps_together: Option<u64>,
     /// Whether `--rate` applies; else the phase goes as fast as it can.
     pub paced: bool,
     /// Makes the stream, at its beginning. Every thread has one of its own.
@@ -135,6 +138,7 @@ impl<'a> Traffic<'a> {
             limit: None,
             batch: 1,
             step_bytes,
+            steps_together: None,
             paced: false,
             stream: Box::new(move || Box::new(stream())),
         }

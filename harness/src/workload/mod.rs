@@ -22,6 +22,7 @@
 
 pub mod insert;
 pub mod settee;
+pub mod vpork;
 pub mod ycsb;
 
 pub mod job;
@@ -51,6 +52,8 @@ pub enum Workload {
     Insert(insert::Insert),
     /// Small JSON objects, one by one and in bulk.
     Settee(settee::Settee),
+    /// Many threads that write new records and read recent ones.
+    Vpork(vpork::Vpork),
     /// YCSB's core workloads.
     Ycsb(ycsb::Ycsb),
 }
@@ -99,7 +102,7 @@ pub struct About {
 }
 
 /// Every workload, as `enginelab workloads` lists them.
-pub const ALL: [About; 3] = [insert::ABOUT, settee::ABOUT, ycsb::ABOUT];
+pub const ALL: [About; 4] = [insert::ABOUT, settee::ABOUT, vpork::ABOUT, ycsb::ABOUT];
 
 /// What the parameters of every workload can tell.
 pub trait Spec {
@@ -127,6 +130,7 @@ impl Workload {
         match self {
             Self::Insert(insert) => insert,
             Self::Settee(settee) => settee,
+            Self::Vpork(vpork) => vpork,
             Self::Ycsb(ycsb) => ycsb,
         }
     }

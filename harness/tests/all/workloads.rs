@@ -64,7 +64,7 @@ fn every_workload_is_listed_with_a_line_and_has_a_help() {
     assert!(listed.lines().all(|line| line.chars().count() <= 100), "{listed}");
     let names: Vec<&str> =
         listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(names.contains(&"insert") && names.contains(&"settee"), "{listed}");
+    assert_eq!(names, ["insert", "settee", "vpork", "ycsb"]);
     for name in names {
         let mut help = Command::new(env!("CARGO_BIN_EXE_enginelab"));
         help.args(["compare", name, "--help"]).assert().success();
@@ -111,4 +111,50 @@ fn settee_prints_the_published_clients_beside() {
     assert!(long.len() == 1 && !long[0].contains("n/a"), "{long:?}");
     let said = refused(&["settee", "--long", "1000000000000"]);
     assert!(said.contains("records in all, but there are 1,000,000,000,000 keys"), "{said}");
+}
+
+/// With 30 threads, and with one; the reads are of records that were acknowledged, so all are
+/// found, and every record is there in the end.
+#[test]
+fn vpork_finds_what_it_reads_with_many_threads() {
+    let directory = TempDir::new().unwrap();
+    for (threads, iterations) in [("30", "100"), ("1", "3000")] {
+        let arguments = ["vpork", "--iterations", iterations, "--threads", threads];
+        let size = ["--data-size", "300", "--engines", "bitcask,lsm,memory"];
+        for run in sound(directory.path(), &[&arguments[..], &size].concat()).runs {
+            let (writes, reads) =
+                (operations(&run, "load", Kind::Insert), operations(&run, "load", Kind::Read));
+            assert!((2_300..2_500).contains(&writes), "{writes}");
+            assert!((200..400).contains(&reads), "{reads}");
+            let traffic = run.phase("load").unwrap().traffic.clone().unwrap();
+            assert_eq!(traffic.kinds[&Kind::Read].read_bytes, reads * 300);
+            assert_eq!((not_found(&run), run.verified.unwrap().read_back), (0, writes));
+        }
+    }
+}
+
+#[test]
+fn vpork_prints_its_report_beside_the_published_ones() {
+    let directory = TempDir::new().unwrap();
+    let arguments = ["vpork", "--iterations", "20", "--engines", "memory", "--write-odds", "1"];
+    let printed = printed(directory.path(), &arguments);
+    let rows = rows(&printed);
+    for expected in [
+        "VPork: 20 iterations a thread: write odds 1; read odds 0.1; value 24,000 random bytes; ",
+        "VPork's report of memory, run 1, beside those of Voldemort",
+        "writes 600 48,072 159,855",
+        "bytes written (MB) 13.73 1,100.28 3,658.79",
+        "not found 0 21 12",
+    ] {
+        assert!(rows.iter().any(|row| row.starts_with(expected)), "{expected:?} not in {rows:#?}");
+    }
+    for (arguments, expected) in [
+        (["vpork", "--write-odds", "1.5"], "expected a number from 0 to 1"),
+        (["vpork", "--write-odds", "0"], "there would be nothing to read"),
+        (["vpork", "--data-size", "99999999"], "there can be at most 16777216"),
+        (["vpork", "--iterations", "9999999999999"], "--iterations: at most"),
+    ] {
+        let said = refused(&arguments);
+        assert!(said.contains(expected), "{said}");
+    }
 }
