@@ -29,8 +29,13 @@ pub struct Damage {
 
 /// Execute for others: Basho's Bitcask has merged the file and will delete it.
 const PENDING_DELETE: u32 = 0o001;
+const OWNER_EXECUTES: u32 = 0o100;
 /// The same as older versions said it: setuid.
 const PENDING_DELETE_OLD: u32 = 0o4000;
+
+/// How many files without a hint file stay open until the background thread has synced them: each
+/// takes a descriptor, and a process may have no more than a thousand.
+const UNSYNCED_MAX: usize = 128;
 
 /// What opening found.
 #[derive(Debug)]
@@ -69,6 +74,10 @@ pub(super) fn load(fs: &dyn FileSystem, directory: &Path) -> Result<Loaded> {
             listing.set_aside.extend(file.cut_tail(fs, directory, writable.as_ref())?);
         }
         unsynced.push((file.data.id, writable));
+        if unsynced.len() > UNSYNCED_MAX {
+            // The oldest first, as always.
+            unsynced.remove(0).1.sync()?;
+        }
     }
     Ok(assemble(keydir, read, unsynced, listing))
 }
@@ -111,10 +120,11 @@ impl Listing {
         let (mut identities, mut next_id) = (Vec::new(), 1);
         for entry in entries {
             let Some(name) = entry.name().and_then(Name::parse) else { continue };
+            // Also of what is no file: it has the name.
+            next_id = next_id.max(u64::from(name.id()) + 1);
             if entry.is_directory {
                 continue;
             }
-            next_id = next_id.max(u64::from(name.id()) + 1);
             match name {
                 Name::Data(_) if entry.length == 0 => leftovers.push(entry.path),
                 Name::Data(id) if marks_mean_something && is_marked(entry.mode) => {
@@ -196,8 +206,10 @@ fn find(files: &[(FileId, u64)], id: FileId) -> Option<u64> {
     files.binary_search_by_key(&id, |(id, _)| *id).ok().map(|at| files[at].1)
 }
 
+/// Basho's Bitcask adds the mark to a file that nobody may execute. One that its owner may execute
+/// has it from a `chmod -R 755`: then it means nothing, and records live in the file.
 fn is_marked(mode: u32) -> bool {
-    mode & (PENDING_DELETE | PENDING_DELETE_OLD) != 0
+    mode & PENDING_DELETE_OLD != 0 || mode & (PENDING_DELETE | OWNER_EXECUTES) == PENDING_DELETE
 }
 
 /// A data file whose records are in the keydir.

@@ -68,6 +68,13 @@ impl Options {
         merge.window.check()
     }
 
+    /// The policy as it can be carried out: what a merge writes is not small itself. Otherwise files
+    /// that are full would be merged again and again, with every new one beside them.
+    pub(super) fn policy(&self) -> MergePolicy {
+        let small_file_bytes = self.merge.small_file_bytes.min(self.max_file_bytes / 2);
+        MergePolicy { small_file_bytes, ..self.merge.clone() }
+    }
+
     /// How often to see whether to merge though nothing was written: where time alone can be a
     /// reason to.
     pub(super) fn look_every(&self) -> Option<Duration> {
@@ -133,7 +140,8 @@ pub struct MergePolicy {
     pub threshold_dead_fraction: f64,
     /// The dead bytes that take a file into a merge. Default: 128 MiB.
     pub threshold_dead_bytes: u64,
-    /// Files below this size in bytes are small: they are taken into every merge. Default: 10 MiB.
+    /// Files below this size in bytes are small: they are taken into every merge. Default: 10 MiB,
+    /// but never more than half of [`max_file_bytes`](Options::max_file_bytes).
     pub small_file_bytes: u64,
     /// How long dead bytes stay at most: a file that has had some for longer starts a merge, and is
     /// taken into it, however few they are, and also if it is the file that is written to. So what

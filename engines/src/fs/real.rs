@@ -72,7 +72,7 @@ impl FileSystem for RealFs {
             Create::New => options.create_new(true),
             Create::Replace => options.create(true).truncate(true),
         };
-        let file = options.open(path).map_err(Error::io("create", path))?;
+        let file = not_by_link(&mut options).open(path).map_err(Error::io("create", path))?;
         Ok(Arc::new(RealWriteFile { path: path.to_path_buf(), file }))
     }
 
@@ -122,13 +122,10 @@ impl FileSystem for RealFs {
     }
 
     fn lock(&self, path: &Path) -> Result<Option<Box<dyn LockGuard>>> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(Error::io("open lock file", path))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file =
+            not_by_link(&mut options).open(path).map_err(Error::io("open lock file", path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
@@ -161,6 +158,19 @@ impl RealFs {
         let complete = entries.len() == names.len();
         Ok((entries, complete))
     }
+}
+
+/// What is written anew must not be another's file, to which somebody laid a symbolic link.
+#[cfg(unix)]
+fn not_by_link(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits();
+    options.custom_flags(flags.cast_signed())
+}
+
+#[cfg(not(unix))]
+fn not_by_link(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
 }
 
 /// LevelDB itself locks with POSIX record locks, which do not see the lock that `File::try_lock`
@@ -400,6 +410,20 @@ mod tests {
         assert!(RealFs.lock(&path).unwrap().is_none());
         drop(guard);
         assert!(RealFs.lock(&path).unwrap().is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_link_leads_to_is_neither_locked_nor_emptied() {
+        let directory = tempfile::tempdir().unwrap();
+        let [link, precious] = ["link", "precious"].map(|name| directory.path().join(name));
+        fs::write(&precious, "precious").unwrap();
+        std::os::unix::fs::symlink(&precious, &link).unwrap();
+        assert!(matches!(RealFs.lock(&link), Err(Error::Io { .. })));
+        for create in [Create::New, Create::Replace] {
+            assert!(matches!(RealFs.create(&link, create), Err(Error::Io { .. })));
+        }
+        assert_eq!(fs::read(&precious).unwrap(), b"precious");
     }
 
     #[test]

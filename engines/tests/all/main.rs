@@ -10,6 +10,7 @@ mod bitcask_model;
 mod bitcask_read_only;
 mod bitcask_refusals;
 mod bitcask_stats;
+mod bitcask_strange;
 mod clock;
 mod conformance;
 mod crash;

@@ -52,7 +52,7 @@ struct Limits {
 
 /// Merges what the policy chooses.
 pub(super) fn in_background(shared: &Shared) -> Result<()> {
-    let policy = &shared.options.merge;
+    let policy = &shared.options.policy();
     let now = shared.time.now();
     if !policy.enabled || !policy.window.is_open(now) {
         return Ok(());

@@ -261,11 +261,12 @@ impl ReadInput {
                 return Err(file.damage(0, "a merge could not read all live records of the file"));
             }
         }
-        shared.fs.remove(&file.path)?;
+        // The hint file first: if it cannot be removed, the next merge finds all as it was.
         let hint = names::hint(&shared.directory, file.id);
-        if shared.fs.entry(&hint)?.is_some() {
+        if shared.fs.entry(&hint)?.is_some_and(|entry| !entry.is_directory) {
             shared.fs.remove(&hint)?;
         }
+        shared.fs.remove(&file.path)?;
         // Later removals depend on this one.
         shared.fs.sync_directory(&shared.directory).map_err(|error| shared.poison(error))?;
         // Only now: a deletion of a key that is not there writes no tombstone, so as long as the
