@@ -146,7 +146,9 @@ fn a_crash_anywhere_in_compacting_a_range_changes_no_record() {
     }
     let after = disk.mark();
     let trace = disk.trace();
-    assert!(after - before > 20, "{}", after - before);
+    // One compaction at least: a table, its name, the manifest, the inputs removed. How many there
+    // are depends on how flushes fell together.
+    assert!(after - before >= 6, "{}", after - before);
     for cut in before..=after {
         for crash in [
             CrashModel::KeepAll,
