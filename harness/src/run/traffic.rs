@@ -232,7 +232,8 @@ mod tests {
 
     fn job(items: u64, batch: u32) -> InsertJob {
         let (items, batch) = (items.try_into().unwrap(), batch.try_into().unwrap());
-        let insert = Insert { items, batch, corpus: Corpus::Varied, framing: Framing::Json };
+        let (corpus, framing) = (Corpus::Varied, Framing::Json);
+        let insert = Insert { items, batch, corpus, framing, overwrites: 0.0, deletes: 0.0 };
         InsertJob::new(&insert, 42)
     }
 

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::job::{Job, Phase, Records, Traffic};
 use super::keys::{KEY_BYTES, Keys};
 use super::op::{Kind, Op};
-use super::rng::mix;
+use super::rng::{SplitMix64, mix};
 use super::values::{Corpus, Framing, Values};
 use super::{About, Chosen, Spec, Workload, WorkloadArgs};
-use crate::Result;
 use crate::cli::size;
 use crate::report::figures::grouped;
 use crate::results::Client;
+use crate::{Error, Result};
 
 pub(super) const ABOUT: About = About {
     name: "insert",
@@ -22,7 +22,7 @@ pub(super) const ABOUT: About = About {
 };
 
 /// The parameters of the workload.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Insert {
     /// Records to insert.
     pub items: NonZeroU64,
@@ -32,6 +32,12 @@ pub struct Insert {
     pub corpus: Corpus,
     /// What is around them.
     pub framing: Framing,
+    /// The share of all operations that put another value in the place of an earlier one.
+    #[serde(default)]
+    pub overwrites: f64,
+    /// The share of all operations that delete an earlier record.
+    #[serde(default)]
+    pub deletes: f64,
 }
 
 /// The flags of the workload.
@@ -53,18 +59,39 @@ pub struct InsertArgs {
     /// Records a call: 1 is one put each, more are batches
     #[arg(long, value_name = "B", default_value = "1", value_parser = size::batch)]
     pub batch: NonZeroU32,
+
+    /// The share of all operations that overwrite a record chosen at random among the earlier ones
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = size::share)]
+    pub overwrites: f64,
+
+    /// The share of all operations that delete one such record; deleted records may be overwritten or deleted
+    /// again
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = size::share)]
+    pub deletes: f64,
 }
 
 /// The records of `enginelab compare insert` unless others are asked for.
 const DEFAULT_ITEMS: NonZeroU64 = NonZeroU64::new(20_000).unwrap();
 
+/// One operation in a hundred inserts, at least.
+const MOST_CHANGES: f64 = 0.99;
+
 impl WorkloadArgs for InsertArgs {
     fn workload(&self) -> Result<Chosen> {
+        if self.overwrites + self.deletes > MOST_CHANGES {
+            return Err(Error::Usage(format!(
+                "--overwrites {} and --deletes {}: together at most {MOST_CHANGES}, the rest \
+                 inserts",
+                self.overwrites, self.deletes
+            )));
+        }
         Ok(Workload::Insert(Insert {
             items: self.items.unwrap_or(DEFAULT_ITEMS),
             batch: self.batch,
             corpus: self.corpus,
             framing: self.framing,
+            overwrites: self.overwrites,
+            deletes: self.deletes,
         })
         .into())
     }
@@ -74,6 +101,36 @@ impl Insert {
     /// The bytes of a key with its value.
     fn record_bytes(&self) -> u64 {
         (KEY_BYTES + self.framing.value_bytes()) as u64
+    }
+
+    /// All operations: the inserts, and as many others as the shares say.
+    fn steps(&self) -> u64 {
+        let inserts = 1.0 - self.overwrites - self.deletes;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let others = (self.items.get() as f64 * (1.0 / inserts - 1.0)).round() as u64;
+        self.items.get().saturating_add(others)
+    }
+
+    /// The inserts among the steps before `step`: spread evenly, and the first step is one.
+    fn inserts_before(&self, step: u64) -> u64 {
+        let (items, steps) = (u128::from(self.items.get()), u128::from(self.steps()));
+        u64::try_from((u128::from(step) * items).div_ceil(steps)).unwrap_or(u64::MAX)
+    }
+
+    /// What step `step` does under `seed`. An overwrite puts the version that is the step's number
+    /// and one, so that no two are the same.
+    fn op(&self, seed: u64, step: u64) -> Op {
+        let before = self.inserts_before(step);
+        if self.inserts_before(step + 1) > before {
+            return Op::put(Kind::Insert, before, 0);
+        }
+        let mut rng = SplitMix64::for_index(seed ^ u64::from_le_bytes(*b"changes."), step);
+        let record = rng.below(usize::try_from(before).unwrap_or(usize::MAX)) as u64;
+        let draw = (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        match draw * (self.overwrites + self.deletes) < self.overwrites {
+            true => Op::put(Kind::Update, record, step + 1),
+            false => Op::delete(record),
+        }
     }
 }
 
@@ -93,18 +150,25 @@ impl Spec for Insert {
     fn parameters(&self) -> Vec<(&'static str, String)> {
         let bytes = grouped(self.framing.value_bytes() as u64);
         let value = format!("{bytes} bytes, corpus {}, framing {}", self.corpus, self.framing);
-        vec![
+        let mut words = vec![
             ("items", grouped(self.items.get())),
             ("value", value),
             ("key", "32 hexadecimal digits, random".to_owned()),
             ("batch", self.batch.to_string()),
-        ]
+        ];
+        for (name, share) in [("overwrites", self.overwrites), ("deletes", self.deletes)] {
+            if share > 0.0 {
+                words.push((name, format!("{share} of all operations")));
+            }
+        }
+        words
     }
 }
 
 /// The workload, ready to run.
 pub struct InsertJob {
     insert: Insert,
+    seed: u64,
     records: InsertRecords,
 }
 
@@ -118,7 +182,7 @@ impl InsertJob {
     /// The workload under `seed`.
     pub fn new(insert: &Insert, seed: u64) -> Self {
         let records = InsertRecords::new(insert.corpus, insert.framing, seed);
-        Self { insert: insert.clone(), records }
+        Self { insert: insert.clone(), seed, records }
     }
 }
 
@@ -132,8 +196,8 @@ impl Job for InsertJob {
     }
 
     fn phases(&self) -> Vec<Phase<'_>> {
-        let mut load = Traffic::new(self.insert.items.get(), self.insert.record_bytes(), || {
-            |step: u64, out: &mut Vec<Op>| out.push(Op::put(Kind::Insert, step, 0))
+        let mut load = Traffic::new(self.insert.steps(), self.insert.record_bytes(), || {
+            |step: u64, out: &mut Vec<Op>| out.push(self.insert.op(self.seed, step))
         });
         load.batch = self.insert.batch.get();
         load.paced = true;
@@ -167,6 +231,46 @@ impl Records for InsertRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn insert(items: u64, overwrites: f64, deletes: f64) -> Insert {
+        let (items, batch) = (items.try_into().unwrap(), NonZeroU32::MIN);
+        let (corpus, framing) = (Corpus::Varied, Framing::Json);
+        Insert { items, batch, corpus, framing, overwrites, deletes }
+    }
+
+    /// As results have it from the first day on.
+    #[test]
+    fn without_shares_step_n_inserts_record_n() {
+        let plain = insert(1_000, 0.0, 0.0);
+        assert_eq!(plain.steps(), 1_000);
+        assert!((0..1_000).all(|step| plain.op(42, step) == Op::put(Kind::Insert, step, 0)));
+    }
+
+    /// By hand: 10,000 inserts that are half of all leave 6,000 overwrites and 4,000 deletions,
+    /// within four standard deviations of the draw (49 each).
+    #[test]
+    fn the_shares_are_those_asked_for_and_every_record_was_there_before() {
+        let insert = insert(10_000, 0.3, 0.2);
+        assert_eq!(insert.steps(), 20_000);
+        let (mut inserted, mut overwrites, mut deletes, mut upper) = (0, 0u32, 0u32, 0u32);
+        for step in 0..20_000 {
+            let op = insert.op(42, step);
+            if op.kind == Kind::Insert {
+                assert_eq!(op.record, inserted);
+                inserted += 1;
+                continue;
+            }
+            assert!(op.record < inserted, "{op:?}");
+            upper += u32::from(op.record >= inserted / 2);
+            match op.kind {
+                Kind::Update => overwrites += 1,
+                _ => deletes += 1,
+            }
+        }
+        assert_eq!((inserted, overwrites + deletes), (10_000, 10_000));
+        assert!(overwrites.abs_diff(6_000) < 200, "{overwrites}");
+        assert!(upper.abs_diff(5_000) < 200, "chosen uniformly: {upper}");
+    }
 
     #[test]
     fn a_key_tells_its_record_and_every_version_has_a_value_of_its_own() {

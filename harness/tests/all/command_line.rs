@@ -103,7 +103,7 @@ fn the_json_has_the_documented_fields() {
     }
     let workload = serde_json::json!({
         "name": "insert", "items": 50, "batch": 1, "threads": 1, "corpus": "varied",
-        "framing": "json", "seed": 42, "durability": "process", "memory_bytes": 268_435_456,
+        "framing": "json", "overwrites": 0.0, "deletes": 0.0, "seed": 42, "durability": "process", "memory_bytes": 268_435_456,
         "compression": "snappy", "repeats": 1, "rate": null, "cold": false,
         "memory_cap_bytes": null, "time_limit_seconds": null,
     });

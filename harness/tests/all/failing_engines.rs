@@ -192,6 +192,8 @@ fn misbehaving_for(how: &str, limit: Option<f64>, repeats: u32) -> (Run, Compari
         batch: 1.try_into().unwrap(),
         corpus: Corpus::Varied,
         framing: Framing::Json,
+        overwrites: 0.0,
+        deletes: 0.0,
     };
     let parameters = Parameters {
         workload: Workload::Insert(insert),

@@ -60,6 +60,8 @@ fn comparison() -> Comparison {
         batch: 1.try_into().unwrap(),
         corpus: Corpus::Fixed,
         framing: Framing::Json,
+        overwrites: 0.0,
+        deletes: 0.0,
     };
     let mut runs = Vec::new();
     for repeat in 1..=3 {

@@ -71,6 +71,25 @@ fn every_workload_is_listed_with_a_line_and_has_a_help() {
     }
 }
 
+#[test]
+fn insert_overwrites_and_deletes_and_the_check_knows_what_is_left() {
+    let directory = TempDir::new().unwrap();
+    for (threads, batch) in [("1", "1"), ("3", "1"), ("2", "7")] {
+        let arguments = ["insert", "--items", "2000", "--overwrites", "0.25", "--deletes", "0.25"];
+        let clients = ["--threads", threads, "--batch", batch, "--engines", "bitcask,lsm,memory"];
+        let comparison = sound(directory.path(), &[&arguments[..], &clients].concat());
+        for run in comparison.runs {
+            assert_eq!(run.operations.as_ref().unwrap().count, 4_000);
+            // A record that was deleted last is gone; with 1,000 deletions of 2,000 records a third
+            // or so is.
+            let left = run.verified.unwrap().read_back;
+            assert!((1_100..1_900).contains(&left), "{left}");
+        }
+    }
+    let said = refused(&["insert", "--overwrites", "0.9", "--deletes", "0.2"]);
+    assert!(said.contains("--overwrites 0.9 and --deletes 0.2: together at most 0.99"), "{said}");
+}
+
 const SETTEE: [&str; 9] =
     ["settee", "--singles", "300", "--bulk", "1050", "--long", "2500", "--engines", "lsm,bitcask"];
 
