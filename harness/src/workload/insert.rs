@@ -64,8 +64,8 @@ pub struct InsertArgs {
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = size::share)]
     pub overwrites: f64,
 
-    /// The share of all operations that delete one such record; deleted records may be overwritten or deleted
-    /// again
+    /// The share of all operations that delete one such record; deleted records may be overwritten
+    /// or deleted again
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = size::share)]
     pub deletes: f64,
 }
