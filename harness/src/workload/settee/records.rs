@@ -21,9 +21,9 @@ pub(super) const VALUE_BYTES: usize = 250;
 const WORDS: [&str; 48] = [
     "amber", "ash", "blue", "brook", "cedar", "clay", "cloud", "coal", "coast", "copper", "dawn",
     "delta", "dune", "dusk", "ember", "fern", "field", "flint", "frost", "glass", "grain", "green",
-    "grove", "harbour", "hazel", "hill", "iron", "island", "ivory", "lake", "maple", "marsh", "mist",
-    "moss", "night", "oak", "ocean", "pearl", "pine", "rain", "river", "salt", "sand", "slate",
-    "stone", "storm", "valley", "willow",
+    "grove", "harbour", "hazel", "hill", "iron", "island", "ivory", "lake", "maple", "marsh",
+    "mist", "moss", "night", "oak", "ocean", "pearl", "pine", "rain", "river", "salt", "sand",
+    "slate", "stone", "storm", "valley", "willow",
 ];
 const FIRST_NAMES: [&str; 12] = [
     "Ada", "Bo", "Chidi", "Dana", "Emil", "Farah", "Goro", "Hanna", "Ines", "Jamal", "Kaia", "Luca",

@@ -72,10 +72,10 @@ fn clients(settee: &Settee, summaries: &[Summary<'_>]) -> Table {
         ]),
         rows: rows.chain(published).collect(),
         notes: vec![format!(
-            "user, sys, real: of the single writes and reads together, making the records included; \
-             {} of each here, about 2,000 of each as published. The published clients spoke HTTP with \
-             a CouchDB server; an embedded engine does not. Which of them wrote in bulk was not said: \
-             Settee did. Bulk reads were wanted there.",
+            "user, sys, real: of the single writes and reads together, making the records \
+             included; {} of each here, about 2,000 of each as published. The published clients \
+             spoke HTTP with a CouchDB server; an embedded engine does not. Which of them wrote in \
+             bulk was not said: Settee did. Bulk reads were wanted there.",
             grouped(settee.singles)
         )],
     }
