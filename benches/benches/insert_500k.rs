@@ -53,14 +53,15 @@ fn main() -> ExitCode {
     };
     let items = *args.workload.items.get_or_insert(FULL_ITEMS);
     let common = &mut args.common;
-    let has_place = common.out.is_some() || common.markdown.is_some() || common.resume.is_some();
+    let has_place =
+        common.out.is_some() || common.files.markdown.is_some() || common.resume.is_some();
     if items >= FULL_ITEMS && !has_place {
         let stem = match result_stem(items) {
             Ok(stem) => stem,
             Err(error) => return exit(Err(error)),
         };
         common.out = Some(stem.with_added_extension("json"));
-        common.markdown = Some(stem.with_added_extension("md"));
+        common.files.markdown = Some(stem.with_added_extension("md"));
     }
     exit(compare(&args, &["raw-append"]))
 }

@@ -1,7 +1,6 @@
 //! `enginelab compare WORKLOAD`: what all workloads have in common. The main bench is one too.
 
 use std::fs;
-use std::io::IsTerminal;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use engines::{Compression, Durability};
 
+use super::files::Files;
 use super::progress::Progress;
-use super::{Ending, size};
+use super::{Ending, colour, size};
 use crate::measure::filesystem;
-use crate::report::{json, markdown, terminal};
+use crate::report::{json, terminal};
 use crate::results::{Client, Comparison, Conditions, Parameters, Settings};
 use crate::run::parent::ChildCommand;
 use crate::run::plan::Selection;
@@ -104,9 +104,9 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
 
-    /// Write the report as Markdown to this file
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
+    /// Where reports go.
+    #[command(flatten)]
+    pub files: Files,
 
     /// Print the result as JSON instead of the report
     #[arg(long)]
@@ -136,7 +136,7 @@ pub fn compare<W: WorkloadArgs>(args: &CompareArgs<W>, references: &[&str]) -> R
     let parameters = parameters(workload.workload()?, args);
     let earlier = args.resume.as_deref().map(json::read).transpose()?;
     let out = args.out.clone().or_else(|| args.resume.clone());
-    check_outputs(out.as_deref(), args.markdown.as_deref())?;
+    args.files.check(out.as_deref().map(|out| ("--out", out)))?;
     let home = DataHome::find(args.dir.as_deref())?;
     let selection = match args.engines.as_slice() {
         [] => Selection::all(references, &parameters.settings)?,
@@ -183,19 +183,6 @@ fn parameters(chosen: Chosen, args: &CommonArgs) -> Parameters {
     }
 }
 
-/// Both files can be written, and they are two.
-fn check_outputs(out: Option<&Path>, markdown: Option<&Path>) -> Result<()> {
-    for file in [out, markdown].into_iter().flatten() {
-        json::check_writable(file)?;
-    }
-    match (out, markdown) {
-        (Some(out), Some(markdown)) if json::is_same_file(out, markdown)? => {
-            Err(Error::Usage(format!("--out and --markdown both name {}", out.display())))
-        }
-        _ => Ok(()),
-    }
-}
-
 fn check_pairs(pairs: &[(String, String)], selection: &Selection) -> Result<()> {
     for name in pairs.iter().flat_map(|(a, b)| [a, b]) {
         engines::registry::find(name)?;
@@ -210,13 +197,10 @@ fn report(args: &CommonArgs, out: Option<&Path>, comparison: &Comparison) -> Res
     if let Some(out) = out {
         json::replace_file(out, &json::render(comparison)?)?;
     }
-    if let Some(file) = &args.markdown {
-        json::replace_file(file, &markdown::render(comparison, &args.pair))?;
-    }
-    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    args.files.write(comparison, &args.pair)?;
     super::print(&match args.json {
         true => json::render(comparison)?,
-        false => terminal::render(comparison, &args.pair, colour),
+        false => terminal::render(comparison, &args.pair, colour()),
     })
 }
 

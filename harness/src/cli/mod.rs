@@ -3,13 +3,15 @@
 pub mod compare;
 pub mod diff;
 pub mod engines;
+pub mod files;
 pub mod merge;
+pub mod report;
 
 mod progress;
 pub(crate) mod size;
 pub mod workloads;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -57,6 +59,8 @@ enum Command {
     #[command(after_help = "Exit status: 0 nothing is worse; 1 something is; 2 they cannot be \
                             compared")]
     Diff(diff::DiffArgs),
+    /// Make reports of a saved result; without a file to write to, print the tables
+    Report(report::ReportArgs),
     /// Show the results of several machines side by side
     Merge(merge::MergeArgs),
     /// List the workloads
@@ -124,6 +128,7 @@ pub fn main() -> ExitCode {
         Command::Compare(Compare::Vpork(args)) => compare(&args, &[]),
         Command::Compare(Compare::Ycsb(args)) => compare(&args, &[]),
         Command::Diff(args) => diff::diff(&args),
+        Command::Report(args) => report::report(&args).map(|()| Ending::Well),
         Command::Merge(args) => merge::merge(&args).map(|()| Ending::Well),
         Command::Workloads(args) => workloads::list(&args).map(|()| Ending::Well),
         Command::Engines(args) => engines::list(&args).map(|()| Ending::Well),
@@ -170,6 +175,11 @@ fn print(text: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether what is printed may be coloured.
+fn colour() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 /// The exit code of an outcome; an error is printed, in one line.

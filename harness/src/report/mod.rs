@@ -1,5 +1,6 @@
 //! Results for people and for programs: one file a format, on summaries that all formats share.
 
+pub mod csv;
 pub mod json;
 pub mod markdown;
 pub mod terminal;

@@ -5,13 +5,14 @@ use std::fs;
 
 use harness::measure::disk::DiskUsage;
 use harness::measure::machine::Machine;
-use harness::report::{json, markdown, terminal};
+use harness::report::{csv, json, markdown, terminal};
 use harness::results::{
-    Client, Comparison, Conditions, Operations, Parameters, Phase, Run, SCHEMA, Settings, Skipped,
-    Verified,
+    Client, Comparison, Conditions, KindFigures, Latency, Operations, Parameters, Phase, Run,
+    SCHEMA, Settings, Skipped, Traffic, Verified,
 };
 use harness::workload::Workload;
 use harness::workload::insert::Insert;
+use harness::workload::op::Kind;
 use harness::workload::values::{Corpus, Framing};
 
 const ITEMS: u64 = 500_000;
@@ -223,4 +224,73 @@ fn engines_that_did_other_things_are_not_compared_in_silence() {
     comparison.runs[1].operations.as_mut().unwrap().hash = "xxh3-sum:ffff".into();
     let problems = comparison.problems();
     assert!(problems.iter().any(|problem| problem.starts_with("lsm, run 1: did not execute")));
+}
+
+/// Every row has a place for every column, and what goes in comes out, whatever is in a name.
+#[test]
+fn csv_has_a_row_for_each_phase_of_each_run() {
+    let mut comparison = comparison();
+    let name = "a \"quoted\", name\nof two lines";
+    comparison.runs[0].engine = name.into();
+    comparison.runs[0].phases[1].traffic = Some(Traffic {
+        operations: 12,
+        kinds: BTreeMap::from([(
+            Kind::ReadModifyWrite,
+            KindFigures {
+                latency: Latency { p99_ns: 77, ..Latency::default() },
+                ..KindFigures::default()
+            },
+        )]),
+        ..Traffic::default()
+    });
+    comparison.runs[2].phases.clear();
+    comparison.runs[2].error = Some("died".into());
+    let text = csv::render(&comparison).unwrap();
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    let rows: Vec<BTreeMap<String, String>> =
+        reader.deserialize().collect::<std::result::Result<_, _>>().unwrap();
+    // Twelve runs of eight phases, of which one has none and one row for that; one engine skipped.
+    assert_eq!(rows.len(), 11 * 8 + 1 + 1);
+    let load = &rows[1];
+    let told = |column: &str| load[column].as_str();
+    assert_eq!((told("engine"), told("repeat"), told("phase")), (name, "1", "load"));
+    assert_eq!(told("engine_seconds"), "1201.673");
+    assert_eq!(told("disk_apparent_bytes"), (4_096u64 + 2 * 4_886_613_449).to_string());
+    assert_eq!(told("operations_count"), "12");
+    assert_eq!(told("read_modify_write_latency_p99_ns"), "77");
+    assert_eq!(told("device_read_bytes"), "", "absent is not zero");
+    assert_eq!(rows[0]["read_modify_write_latency_p99_ns"], "");
+    assert_eq!((rows[16]["phase"].as_str(), rows[16]["problem"].as_str()), ("", "died"));
+    assert_eq!(rows[16]["engine_seconds"], "");
+    let last = rows.last().unwrap();
+    assert!(last["engine"] == "rocksdb" && last["problem"].contains("librocksdb-dev"), "{last:?}");
+    let lost = rows.iter().find(|row| row["engine"] == "sqlite" && row["repeat"] == "3").unwrap();
+    assert_eq!((lost["records_lost"].as_str(), lost["records_wrong"].as_str()), ("2", "1"));
+}
+
+#[test]
+fn a_saved_result_is_reported_and_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let saved = json::render(&comparison()).unwrap();
+    fs::write(path("r.json"), &saved).unwrap();
+    let report = |flags: &[&str]| {
+        let mut command = assert_cmd::Command::cargo_bin("enginelab").unwrap();
+        command.current_dir(directory.path()).arg("report").arg("r.json").args(flags);
+        command.assert()
+    };
+    report(&["--csv", "r.csv", "--markdown", "r.md"]).success().stdout("");
+    assert_eq!(fs::read_to_string(path("r.csv")).unwrap(), csv::render(&comparison()).unwrap());
+    let markdown = markdown::render(&comparison(), &[]);
+    assert_eq!(fs::read_to_string(path("r.md")).unwrap(), markdown);
+    report(&[]).success().stdout(terminal::render(&comparison(), &[], false));
+    let said = |flags: &[&str]| {
+        let output = report(flags).code(2).get_output().stderr.clone();
+        String::from_utf8(output).unwrap()
+    };
+    assert!(said(&["--csv", "r.json"]).contains("the result and --csv both name r.json"));
+    assert!(said(&["--csv", "a", "--markdown", "a"]).contains("--markdown and --csv both name a"));
+    assert!(said(&["--pair", "lsm,lmdb"]).contains("lmdb, which did not run"));
+    assert!(!path("a").exists());
+    assert_eq!(fs::read_to_string(path("r.json")).unwrap(), saved);
 }

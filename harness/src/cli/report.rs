@@ -1,0 +1,46 @@
+//! `enginelab report`: reports of a result that was saved.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::files::Files;
+use super::{colour, size};
+use crate::Result;
+use crate::error::Error;
+use crate::report::{json, terminal};
+
+/// What can be chosen.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// The result, as --out wrote it
+    #[arg(value_name = "RESULT.json")]
+    pub result: PathBuf,
+
+    /// Where the reports go.
+    #[command(flatten)]
+    pub files: Files,
+
+    /// Show the ratios of these two engines; may be given more than once [default: bitcask,lsm]
+    #[arg(long, value_name = "A,B", value_parser = size::pair)]
+    pub pair: Vec<(String, String)>,
+}
+
+/// Writes the reports that were asked for; without any, prints the one for a terminal.
+///
+/// # Errors
+/// [`Error::Usage`] for what is no result, and files that cannot be written or are the result.
+pub fn report(args: &ReportArgs) -> Result<()> {
+    let comparison = json::read(&args.result)?;
+    let ran = comparison.engines();
+    for name in args.pair.iter().flat_map(|(a, b)| [a, b]) {
+        if !ran.contains(&name.as_str()) {
+            return Err(Error::Usage(format!("--pair names {name}, which did not run")));
+        }
+    }
+    if args.files.is_empty() {
+        return super::print(&terminal::render(&comparison, &args.pair, colour()));
+    }
+    args.files.check(Some(("the result", &args.result)))?;
+    args.files.write(&comparison, &args.pair)
+}
