@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::report::{csv, json, markdown};
+use crate::report::{csv, html, json, markdown};
 use crate::results::Comparison;
 use crate::{Error, Result};
 
@@ -18,12 +18,16 @@ pub struct Files {
     /// Write every figure as CSV to this file: a row for each phase of each run
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+
+    /// Write the report as one page of HTML, with pictures, to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 impl Files {
     /// Each file with the flag that names it.
     fn named(&self) -> impl Iterator<Item = (&str, &Path)> {
-        let files = [("--markdown", &self.markdown), ("--csv", &self.csv)];
+        let files = [("--markdown", &self.markdown), ("--csv", &self.csv), ("--html", &self.html)];
         files.into_iter().filter_map(|(flag, file)| Some((flag, file.as_deref()?)))
     }
 
@@ -61,6 +65,9 @@ impl Files {
         }
         if let Some(file) = &self.csv {
             json::replace_file(file, &csv::render(comparison)?)?;
+        }
+        if let Some(file) = &self.html {
+            json::replace_file(file, &html::render(comparison, pairs)?)?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Results for people and for programs: one file a format, on summaries that all formats share.
 
 pub mod csv;
+pub mod html;
 pub mod json;
 pub mod markdown;
 pub mod terminal;

@@ -203,15 +203,18 @@ fn repeats_note(summaries: &[Summary<'_>]) -> Vec<String> {
 }
 
 /// One figure of every engine, and the best among those that are ranked.
-struct Column {
+pub(super) struct Column {
     samples: Vec<Vec<f64>>,
     figures: Vec<Option<Spread>>,
     /// The place of the best.
-    best: Option<usize>,
+    pub(super) best: Option<usize>,
 }
 
 impl Column {
-    fn new(summaries: &[Summary<'_>], samples: impl Fn(&Summary<'_>) -> Vec<f64>) -> Self {
+    pub(super) fn new(
+        summaries: &[Summary<'_>],
+        samples: impl Fn(&Summary<'_>) -> Vec<f64>,
+    ) -> Self {
         let samples: Vec<Vec<f64>> = summaries.iter().map(samples).collect();
         let figures: Vec<_> = samples.iter().map(|of| Spread::of(of.iter().copied())).collect();
         let ranked = summaries.iter().zip(&figures).enumerate();
@@ -229,7 +232,8 @@ impl Column {
         self.ratio_to_best(at).map_or(NOT_THERE.into(), |ratio| format!("{:.2}", ratio.ratio))
     }
 
-    fn ratio_to_best(&self, at: usize) -> Option<Ratio> {
+    /// Engine number `at` against the best.
+    pub(super) fn ratio_to_best(&self, at: usize) -> Option<Ratio> {
         Ratio::new(&self.samples[at], &self.samples[self.best?])
     }
 

@@ -22,7 +22,7 @@ pub fn latencies(comparison: &Comparison, summaries: &[Summary<'_>]) -> Vec<Tabl
 }
 
 /// The phases with operations, in order, and the kinds of operations that any run had in them.
-fn phases(comparison: &Comparison) -> Vec<(String, Vec<Kind>)> {
+pub(super) fn phases(comparison: &Comparison) -> Vec<(String, Vec<Kind>)> {
     let mut found: Vec<(String, Vec<Kind>)> = Vec::new();
     for phase in comparison.runs.iter().flat_map(|run| &run.phases) {
         let Some(traffic) = &phase.traffic else { continue };
