@@ -134,7 +134,7 @@ impl File {
         }
     }
 
-    /// The content of the hint file, if its writer ended it.
+    /// The content of the hint file.
     fn hints(&self, fs: &dyn FileSystem) -> Option<Vec<u8>> {
         let path = names::hint(self.data.path.parent()?, self.data.id);
         let hint_length = usize::try_from(self.hint_length?).ok()?;
@@ -142,7 +142,7 @@ impl File {
         let file = fs.open(&path, Access::Positioned).ok()?;
         let mut content = Vec::new();
         file.read_at(0, hint_length, &mut content).ok()?;
-        hint::is_ended(&content).then_some(content)
+        Some(content)
     }
 
     /// Takes everything from the hint file. `false` if it cannot be believed.
