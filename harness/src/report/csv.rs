@@ -2,7 +2,7 @@
 //!
 //! The first row names the columns; `results/README.md` tells what each means. First come the
 //! columns of the run, the same in each of its rows, then those of the phase, then, for each kind of
-//! operation that occurs in the result, those of [`KINDS`] behind the name of the kind. What was
+//! operation that occurs in the result, those of `KINDS` behind the name of the kind. What was
 //! not measured is empty. A run that ended before its first phase, and an engine that could not
 //! take part, have one row without a phase. Time lines and whole histograms are in the JSON alone.
 

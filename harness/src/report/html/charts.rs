@@ -245,7 +245,8 @@ pub(super) struct Strip {
 pub(super) fn strips(title: String, description: String, strips: &[Strip]) -> Result<Picture> {
     let all = || strips.iter().flat_map(|strip| &strip.line);
     let longest = all().map(|point| point.0).fold(0.1, f64::max);
-    let most = all().map(|point| point.1).fold(1.0, f64::max);
+    // A little air above the highest point.
+    let most = all().map(|point| point.1).fold(1.0, f64::max) * 1.1;
     Picture::draw(title, description, 62 * strips.len() as u32 + 44, |area| {
         let (rows, _) = area.split_vertically(62 * strips.len() as u32 + 44);
         for (at, strip) in strips.iter().enumerate() {

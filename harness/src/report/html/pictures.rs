@@ -95,7 +95,9 @@ pub(super) fn time_lines(
         }
         let told = strips.iter().map(|strip| {
             let longest = strip.stalls.iter().map(|[from, to]| to - from).fold(0.0, f64::max);
-            format!("{}: {} stalls, the longest {longest:.1} s", strip.name, strip.stalls.len())
+            let count = strip.stalls.len();
+            let stalls = if count == 1 { "stall" } else { "stalls" };
+            format!("{}: {count} {stalls}, the longest {longest:.1} s", strip.name)
         });
         let told = told.collect::<Vec<String>>().join("; ");
         let title = format!(
