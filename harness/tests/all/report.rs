@@ -379,7 +379,7 @@ fn the_page_names_every_engine_and_escapes_every_text() {
     assert!(drawn.iter().any(|text| text.trim() == "1.60 (0.53..4.80)"), "{drawn:?}");
     // Two buckets of 100 ms without an operation.
     let told = of_svg("svg desc").join("\n");
-    assert!(told.contains("bitcask: 1 stalls, the longest 0.2 s"), "{told}");
+    assert!(told.contains("bitcask: 1 stall, the longest 0.2 s"), "{told}");
 }
 
 /// The first is faster, the second smaller: each wins at a cost, and both are on the front.
