@@ -74,8 +74,10 @@ impl Repair<'_> {
             let error = Error::corruption(&path, skipped.offset, problem);
             self.report.problems.push(error.to_string());
         }
+        // A record that is cut short may be what a crash left. It may also be damage to a length,
+        // with whole records behind it: only somebody who has the file can tell.
         if let Some(Tail::Torn(torn)) = reader.tail()
-            && torn.kind == TornKind::Garbage
+            && torn.kind != TornKind::Unwritten
         {
             let error = Error::corruption(&path, torn.offset, torn.problem.clone());
             self.report.problems.push(error.to_string());
