@@ -50,9 +50,20 @@ fn open(engine: &Registration, directory: &Path) -> Box<dyn Engine> {
 fn open_at(engine: &Registration, directory: &Path, level: Durability) -> Box<dyn Engine> {
     // A small budget, so that the suite reaches flushes and evictions.
     let options = OpenOptions::new().durability(level).memory_bytes(8 << 20);
-    engine
-        .open(directory, &options)
-        .unwrap_or_else(|error| panic!("{} does not open at {level}: {error}", engine.name))
+    // Another test may be starting a child process, which has our lock until it executes.
+    for _ in 0..100 {
+        match engine.open(directory, &options) {
+            Err(engines::Error::Locked { .. }) => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            opened => {
+                return opened.unwrap_or_else(|error| {
+                    panic!("{} does not open at {level}: {error}", engine.name)
+                });
+            }
+        }
+    }
+    panic!("{} stays locked at {level}", engine.name)
 }
 
 /// Everything the engine holds, by its fold; no key may come twice.
