@@ -1,7 +1,7 @@
 //! The failure that ends writing, for good or until there is room on the disk again.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -14,10 +14,16 @@ use crate::{Error, Result};
 /// written is known, and nothing that was acknowledged depends on it.
 #[derive(Debug, Default)]
 pub(crate) struct Poison {
+    /// Whether `state` holds a failure. Changed under its lock.
     is_set: AtomicBool,
-    failure: Mutex<Option<Failure>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    failure: Option<Failure>,
     /// How often it was lifted.
-    lift_count: AtomicU64,
+    lift_count: u64,
 }
 
 #[derive(Debug)]
@@ -47,8 +53,10 @@ impl Poison {
     pub(crate) fn read_only(directory: PathBuf) -> Self {
         Self {
             is_set: AtomicBool::new(true),
-            failure: Mutex::new(Some(Failure::ReadOnly(directory))),
-            ..Self::default()
+            state: Mutex::new(State {
+                failure: Some(Failure::ReadOnly(directory)),
+                ..State::default()
+            }),
         }
     }
 
@@ -59,7 +67,7 @@ impl Poison {
         if !self.is_set() {
             return Ok(());
         }
-        self.failure.lock().as_ref().map_or(Ok(()), |failure| Err(failure.error()))
+        self.state.lock().failure.as_ref().map_or(Ok(()), |failure| Err(failure.error()))
     }
 
     pub(crate) fn is_set(&self) -> bool {
@@ -68,7 +76,7 @@ impl Poison {
 
     /// What happened, if anything did.
     pub(crate) fn cause(&self) -> Option<String> {
-        match &*self.failure.lock() {
+        match &self.state.lock().failure {
             Some(Failure::FullDisk(cause) | Failure::Lasting(cause)) => Some(cause.clone()),
             Some(Failure::ReadOnly(_)) | None => None,
         }
@@ -76,21 +84,27 @@ impl Poison {
 
     /// How often writing was let go on so far.
     pub(crate) fn lift_count(&self) -> u64 {
-        self.lift_count.load(Ordering::Acquire)
+        self.state.lock().lift_count
     }
 
     /// As [`set`](Self::set), for work that began at this lift count: if the disk was full for it
     /// and writing was let go on since, it is told too late and changes nothing.
     pub(crate) fn set_by_work_since(&self, lift_count: u64, error: Error) -> Error {
-        if error.is_full_disk() && lift_count != self.lift_count() {
-            error
-        } else {
-            self.set(error)
+        // Under the lock: it may be lifted at this very moment.
+        let mut state = self.state.lock();
+        if !error.is_full_disk() || lift_count == state.lift_count {
+            self.remember(&mut state, &error);
         }
+        error
     }
 
     /// Remembers the failure, unless there was one before that is at least as bad; hands it back.
     pub(crate) fn set(&self, error: Error) -> Error {
+        self.remember(&mut self.state.lock(), &error);
+        error
+    }
+
+    fn remember(&self, state: &mut State, error: &Error) {
         // A failure that follows from an earlier one is told by that one.
         let follows = matches!(
             error,
@@ -98,8 +112,7 @@ impl Poison {
         );
         if !follows {
             let cause = error.to_string();
-            let mut failure = self.failure.lock();
-            *failure = Some(match failure.take() {
+            state.failure = Some(match state.failure.take() {
                 None if error.is_full_disk() => Failure::FullDisk(cause),
                 Some(Failure::FullDisk(_)) if !error.is_full_disk() => Failure::Lasting(cause),
                 None => Failure::Lasting(cause),
@@ -107,17 +120,13 @@ impl Poison {
             });
             self.is_set.store(true, Ordering::Release);
         }
-        error
     }
 
     /// # Errors
     /// [`Error::Poisoned`] after a failure that room on the disk does not mend;
     /// [`Error::ReadOnly`].
     pub(crate) fn check_lasting(&self) -> Result<()> {
-        match &*self.failure.lock() {
-            Some(failure @ (Failure::Lasting(_) | Failure::ReadOnly(_))) => Err(failure.error()),
-            Some(Failure::FullDisk(_)) | None => Ok(()),
-        }
+        self.state.lock().check_lasting()
     }
 
     /// Lets writing go on after a full disk.
@@ -125,11 +134,21 @@ impl Poison {
     /// # Errors
     /// [`Error::Poisoned`] after any other failure.
     pub(crate) fn lift(&self) -> Result<()> {
-        self.check_lasting()?;
-        *self.failure.lock() = None;
-        self.lift_count.fetch_add(1, Ordering::AcqRel);
+        let mut state = self.state.lock();
+        state.check_lasting()?;
+        state.failure = None;
+        state.lift_count += 1;
         self.is_set.store(false, Ordering::Release);
         Ok(())
+    }
+}
+
+impl State {
+    fn check_lasting(&self) -> Result<()> {
+        match &self.failure {
+            Some(failure @ (Failure::Lasting(_) | Failure::ReadOnly(_))) => Err(failure.error()),
+            Some(Failure::FullDisk(_)) | None => Ok(()),
+        }
     }
 }
 
