@@ -122,19 +122,7 @@ impl FileSystem for RealFs {
     }
 
     fn lock(&self, path: &Path) -> Result<Option<Box<dyn LockGuard>>> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let file =
-            not_by_link(&mut options).open(path).map_err(Error::io("open lock file", path))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(Error::io("lock", path)(error)),
-        }
-        if !lock_against_originals(&file).map_err(Error::io("lock", path))? {
-            return Ok(None);
-        }
-        Ok(Some(Box::new(RealLock(RealWriteFile { path: path.to_path_buf(), file }))))
+        Ok(RealLock::take(path)?.map(|lock| Box::new(lock) as Box<dyn LockGuard>))
     }
 }
 
@@ -391,6 +379,33 @@ fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()
 #[derive(Debug)]
 struct RealLock(RealWriteFile);
 
+impl RealLock {
+    /// `None` if somebody has it.
+    fn take(path: &Path) -> Result<Option<Self>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file =
+            not_by_link(&mut options).open(path).map_err(Error::io("open lock file", path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(Error::io("lock", path)(error)),
+        }
+        if !lock_against_originals(&file).map_err(Error::io("lock", path))? {
+            return Ok(None);
+        }
+        Ok(Some(Self(RealWriteFile { path: path.to_path_buf(), file })))
+    }
+}
+
+impl Drop for RealLock {
+    /// A child process that is just being started has copies of our descriptors until it executes
+    /// its program, and closing ours would leave the lock to that copy.
+    fn drop(&mut self) {
+        let _ = self.0.file.unlock();
+    }
+}
+
 impl LockGuard for RealLock {
     fn write_content(&self, content: &[u8]) -> Result<()> {
         self.0.truncate(0)?;
@@ -410,6 +425,18 @@ mod tests {
         assert!(RealFs.lock(&path).unwrap().is_none());
         drop(guard);
         assert!(RealFs.lock(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_lock_ends_with_its_guard_though_a_copy_of_the_descriptor_lives_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("LOCK");
+        let guard = RealLock::take(&path).unwrap().expect("free");
+        let copy = guard.0.file.try_clone().unwrap();
+        assert!(RealFs.lock(&path).unwrap().is_none());
+        drop(guard);
+        assert!(RealFs.lock(&path).unwrap().is_some());
+        drop(copy);
     }
 
     #[cfg(unix)]
