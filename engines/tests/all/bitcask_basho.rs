@@ -15,6 +15,8 @@ use engines::{Batch, Engine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::records::{Records, folded};
+
 const PREFIX: &[u8] = b"bitcask_tombstone";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +89,7 @@ impl Directory {
         keydir
     }
 
-    fn state(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    fn state(&self) -> Records {
         let value = |(_, file, at): Entry| self.0[&file][at].value.clone();
         self.load().into_iter().map(|(key, entry)| (key, value(entry))).collect()
     }
@@ -259,17 +261,10 @@ fn batch(random: &mut ChaCha8Rng, value: &[u8]) -> Batch {
     batch
 }
 
-fn contents(disk: &SimFs) -> BTreeMap<Vec<u8>, Vec<u8>> {
+fn contents(disk: &SimFs) -> Records {
     let options = Options { create: false, ..Options::default() };
     let store = Bitcask::open_in(Arc::new(disk.clone()), Path::new("/data"), options).unwrap();
-    let mut found = BTreeMap::new();
-    store
-        .fold(&mut |key, value| {
-            found.insert(key.to_vec(), value.to_vec());
-            std::ops::ControlFlow::Continue(())
-        })
-        .unwrap();
-    found
+    folded(&store)
 }
 
 #[test]

@@ -9,7 +9,7 @@ use engines::{Batch, Engine, KeyRange, Prefix};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::golden::Golden;
+use crate::golden::{Golden, remove_hints};
 
 /// A record as the format describes it: 14 bytes of header, key, value.
 struct Record {
@@ -163,15 +163,6 @@ fn the_figures_are_those_of_the_files() {
             after.disk_bytes.unwrap() + reclaimed(&after) - reclaimed(&before),
         );
         assert!(after.compaction_count > before.compaction_count);
-    }
-}
-
-fn remove_hints(directory: &Path) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "hint") {
-            fs::remove_file(path).unwrap();
-        }
     }
 }
 

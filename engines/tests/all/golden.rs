@@ -21,11 +21,7 @@ impl Golden {
     /// `family` is `bitcask` or `leveldb`.
     pub(crate) fn copy(family: &str, name: &str) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(family);
-        let temporary = tempfile::tempdir().unwrap();
-        for entry in fs::read_dir(root.join(name)).unwrap() {
-            let entry = entry.unwrap();
-            fs::copy(entry.path(), temporary.path().join(entry.file_name())).unwrap();
-        }
+        let temporary = copied(&root.join(name));
         let expected = match fs::read_to_string(root.join(format!("{name}.expected.tsv"))) {
             Ok(text) => text.lines().map(parse_line).collect(),
             Err(_) => Expected::new(),
@@ -41,6 +37,26 @@ impl Golden {
     /// A file of the copy.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory().join(name)
+    }
+}
+
+/// A copy of the files of a directory as they are at this moment.
+pub(crate) fn copied(directory: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    copy
+}
+
+/// Removes all hint files of a Bitcask.
+pub(crate) fn remove_hints(directory: &Path) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "hint") {
+            fs::remove_file(path).unwrap();
+        }
     }
 }
 

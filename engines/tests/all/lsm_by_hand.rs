@@ -1,7 +1,6 @@
 //! Compactions that users ask for or hold back, and going on after a full disk.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use engines::fs::sim::{CrashModel, FaultKind, FaultPoint, FaultScope, SimFs};
 use engines::lsm::{Lsm, Options};
 use engines::{Durability, Engine, Error, KeyRange};
 
-type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+use crate::records::{Records, folded};
 
 fn tiny() -> Options {
     Options {
@@ -31,17 +30,6 @@ fn tiny() -> Options {
 
 fn open(disk: &SimFs, options: &Options) -> Lsm {
     Lsm::open_in(Arc::new(disk.clone()), Path::new("/db"), options.clone()).unwrap()
-}
-
-fn contents(engine: &dyn Engine) -> Records {
-    let mut found = Records::new();
-    engine
-        .fold(&mut |key, value| {
-            found.insert(key.to_vec(), value.to_vec());
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-    found
 }
 
 fn tables(disk: &SimFs) -> BTreeSet<String> {
@@ -80,7 +68,7 @@ fn compacting_a_range_reclaims_what_it_held_and_leaves_the_tables_of_other_keys(
     assert!(kept * 4 >= before.len() * 3 - 8, "{kept} of {} tables are kept", before.len());
     let bytes: u64 = (0..7).map(|level| detail(&engine, &format!("level{level}_bytes"))).sum();
     assert!(bytes * 10 < bytes_before * 8, "{bytes} of {bytes_before}");
-    let found = contents(&engine);
+    let found = folded(&engine);
     assert_eq!(found.len(), 300);
     assert!(found.keys().all(|key| !KeyRange::between(b"key 0100", b"key 0200").contains(key)));
     // Again, with nothing to reclaim: nothing is rewritten.
@@ -109,7 +97,7 @@ fn while_compactions_are_held_back_writes_go_on_past_the_bounds_of_level_zero() 
     drop(pause);
     engine.quiesce().unwrap();
     assert!(detail(&engine, "level0_tables") < 3);
-    assert!(contents(&engine) == model);
+    assert!(folded(&engine) == model);
 }
 
 #[test]
@@ -142,7 +130,7 @@ fn a_crash_anywhere_in_compacting_a_range_changes_no_record() {
         KeyRange::all(),
     ] {
         engine.compact_range(range).unwrap();
-        assert!(contents(&engine) == model);
+        assert!(folded(&engine) == model);
     }
     let after = disk.mark();
     let trace = disk.trace();
@@ -158,7 +146,7 @@ fn a_crash_anywhere_in_compacting_a_range_changes_no_record() {
         ] {
             let image = trace.crash_at(cut, crash);
             let engine = open(&image, &options);
-            assert!(contents(&engine) == model, "{crash:?}, cut {cut} of {before}..{after}");
+            assert!(folded(&engine) == model, "{crash:?}, cut {cut} of {before}..{after}");
             engine.quiesce().unwrap();
             let known: u64 =
                 (0..7).map(|level| detail(&engine, &format!("level{level}_tables"))).sum();
@@ -217,11 +205,11 @@ fn write_through_full_disks(disk: &SimFs, engine: &Lsm, allowed: &mut Allowed, p
             let told = engine.stats().unwrap().details;
             let told = told.iter().any(|(name, why)| name == "background_error" && !why.is_empty());
             assert!(told || !is_suspended, "{place}");
-            allowed.check(&contents(engine), place);
+            allowed.check(&folded(engine), place);
             if step % 2 == 0 && is_suspended {
                 // Still full: nothing changes.
                 assert!(engine.resume().is_err(), "{place}");
-                allowed.check(&contents(engine), place);
+                allowed.check(&folded(engine), place);
             }
             disk.clear_faults();
             engine.resume().unwrap_or_else(|error| panic!("{place}: {error}"));
@@ -255,14 +243,14 @@ fn fill_up_at(after: usize, durability: Durability, short_write: bool) -> bool {
     }
     engine.sync().unwrap();
     engine.quiesce().unwrap();
-    let found = contents(&engine);
+    let found = folded(&engine);
     allowed.check(&found, &place);
     let in_levels: u64 = (0..7).map(|level| detail(&engine, &format!("level{level}_tables"))).sum();
     assert_eq!(tables(&disk).len() as u64, in_levels, "{place}: tables that nobody knows");
     let trace = disk.trace();
     Box::new(engine).close().unwrap();
     for disk in [disk, trace.crash_at(trace.len(), CrashModel::DropUnsynced)] {
-        allowed.check(&contents(&open(&disk, &options)), &place);
+        allowed.check(&folded(&open(&disk, &options)), &place);
     }
     was_full
 }
@@ -312,5 +300,5 @@ fn a_rate_limit_changes_nothing_but_the_rate() {
     let options = Options { background_bytes_per_second: 1 << 40, ..tiny() };
     let engine = open(&disk, &options);
     engine.compact().unwrap();
-    assert_eq!(contents(&engine).len(), 60);
+    assert_eq!(folded(&engine).len(), 60);
 }

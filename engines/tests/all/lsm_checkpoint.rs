@@ -1,7 +1,5 @@
 //! Checkpoints: a second database with what the first one held at one moment.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +9,7 @@ use engines::fs::{Access, Create, Entry, FileSystem, LockGuard, ReadFile, WriteF
 use engines::lsm::{Lsm, Options};
 use engines::{Durability, Engine, Error, Result};
 
-type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+use crate::records::{Records, folded};
 
 fn tiny() -> Options {
     Options {
@@ -28,17 +26,6 @@ fn tiny() -> Options {
 
 fn open(disk: &SimFs, directory: &str, options: Options) -> Result<Lsm> {
     Lsm::open_in(Arc::new(disk.clone()), directory, options)
-}
-
-fn contents(engine: &dyn Engine) -> Records {
-    let mut found = Records::new();
-    engine
-        .fold(&mut |key, value| {
-            found.insert(key.to_vec(), value.to_vec());
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-    found
 }
 
 /// Overwrites and deletions, from number `from` on.
@@ -73,13 +60,13 @@ fn a_checkpoint_holds_the_moment_and_lives_on_its_own() {
         Box::new(engine).close().unwrap();
         for (round, moment) in moments.into_iter().enumerate() {
             let copy = open(&disk, &format!("/backups/{round}"), options.clone()).unwrap();
-            assert!(contents(&copy) == moment, "{durability}, round {round}");
+            assert!(folded(&copy) == moment, "{durability}, round {round}");
             let mut moment = moment;
             write(&copy, &mut moment, 5000);
             copy.compact().unwrap();
-            assert!(contents(&copy) == moment, "{durability}, round {round}, written");
+            assert!(folded(&copy) == moment, "{durability}, round {round}, written");
         }
-        assert!(contents(&open(&disk, "/db", options).unwrap()) == model);
+        assert!(folded(&open(&disk, "/db", options).unwrap()) == model);
     }
 }
 
@@ -108,7 +95,7 @@ fn a_checkpoint_is_of_one_moment_while_writes_run() {
             engine.checkpoint(&target).unwrap();
             let after = started.load(Ordering::SeqCst);
             let copy = open(&disk, &target, tiny()).unwrap();
-            let found = contents(&copy);
+            let found = folded(&copy);
             let mut numbers: Vec<_> = found
                 .values()
                 .map(|value| u64::from_be_bytes(value[..8].try_into().unwrap()))
@@ -149,9 +136,9 @@ fn a_crash_anywhere_leaves_the_database_whole_and_the_target_whole_or_no_databas
             let image = trace.crash_at(cut, model_of_crash);
             let place = format!("{model_of_crash:?}, cut {cut} of {before}..{after}");
             let engine = open(&image, "/db", options.clone()).unwrap();
-            assert!(contents(&engine) == model, "{place}");
+            assert!(folded(&engine) == model, "{place}");
             match open(&image, "/backups/of today", options.clone()) {
-                Ok(copy) => assert!(contents(&copy) == model, "{place}"),
+                Ok(copy) => assert!(folded(&copy) == model, "{place}"),
                 Err(error) => {
                     assert!(matches!(error, Error::NotADatabase { .. }), "{place}: {error}");
                     assert!(cut < after, "{place}: {error}");
@@ -194,8 +181,8 @@ fn what_is_there_already_is_refused_and_a_failure_leaves_nothing_behind() {
         after += 1;
     }
     assert!(after > 5, "{after}");
-    assert!(contents(&open(&disk, "/target", tiny()).unwrap()) == model);
-    assert!(contents(&engine) == model);
+    assert!(folded(&open(&disk, "/target", tiny()).unwrap()) == model);
+    assert!(folded(&engine) == model);
 }
 
 /// As on a file system that has no links.
@@ -251,5 +238,5 @@ fn where_there_are_no_links_tables_are_copied() {
     engine.checkpoint("/copy").unwrap();
     let trace = disk.trace();
     let image = trace.crash_at(trace.len(), CrashModel::DropUnsynced);
-    assert!(contents(&open(&image, "/copy", tiny()).unwrap()) == model);
+    assert!(folded(&open(&image, "/copy", tiny()).unwrap()) == model);
 }

@@ -1,7 +1,6 @@
 //! The original LevelDB over directories that our engine wrote, and ours over what it made of them.
 //! Needs the system's shared library; says so and ends if it is not there.
 
-use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +12,8 @@ use engines::{Batch, Compression, Direction, Durability, Engine, KeyRange, OpenO
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+use crate::golden::copied;
+use crate::records::{Records, seeded};
 
 fn leveldb() -> Option<&'static registry::Registration> {
     let leveldb = registry::find("leveldb").unwrap();
@@ -126,13 +126,6 @@ fn option_sets() -> Vec<Options> {
     ]
 }
 
-fn seeded() -> ChaCha8Rng {
-    let seed = std::env::var("ENGINELAB_SEED")
-        .map_or_else(|_| rand::rng().next_u64(), |seed| seed.parse().unwrap());
-    println!("ENGINELAB_SEED={seed}");
-    ChaCha8Rng::seed_from_u64(seed)
-}
-
 /// Any settings that LevelDB can read.
 fn random_options(random: &mut ChaCha8Rng) -> Options {
     let level0_tables = random.random_range(1..8);
@@ -160,16 +153,6 @@ fn random_options(random: &mut ChaCha8Rng) -> Options {
     }
 }
 
-/// A copy of the directory as it is at this moment, with the engine running.
-fn copy(directory: &Path) -> tempfile::TempDir {
-    let copy = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
-    }
-    copy
-}
-
 #[test]
 fn leveldb_opens_what_we_wrote_and_we_what_it_made_of_it() {
     let Some(leveldb) = leveldb() else { return };
@@ -185,7 +168,7 @@ fn leveldb_opens_what_we_wrote_and_we_what_it_made_of_it() {
             write(&engine, &mut model, &mut random, 1500);
             // With live logs, and half-way through whatever goes on once that is still.
             engine.quiesce().unwrap();
-            let running = copy(directory.path());
+            let running = copied(directory.path());
             check(&*open_leveldb(running.path()), &model, &format!("{at}, running"));
             if session == 1 {
                 engine.compact().unwrap();
@@ -245,7 +228,7 @@ impl Relay {
             0 => {
                 engine.quiesce().unwrap();
                 engine.sync().unwrap();
-                let left = copy(self.directory.path());
+                let left = copied(self.directory.path());
                 drop(engine);
                 self.directory = left;
             }
@@ -257,7 +240,7 @@ impl Relay {
             }
             2 => {
                 Box::new(engine).close().unwrap();
-                let copy = copy(self.directory.path());
+                let copy = copied(self.directory.path());
                 if self.random.random_bool(0.5) {
                     std::fs::remove_file(copy.path().join("CURRENT")).unwrap();
                 }

@@ -2,7 +2,6 @@
 //! compactions through several levels, moves, manifest roll-overs, and reopenings in between. The
 //! oracle is a `BTreeMap`. The disk is simulated: syncs take no time there.
 
-use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use engines::lsm::{Lsm, Options, Snapshot};
 use engines::{Batch, Compression, Direction, Durability, Engine, KeyRange};
 use proptest::prelude::*;
 
-type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+use crate::records::Records;
 
 #[derive(Debug, Clone)]
 enum Step {

@@ -1,7 +1,6 @@
 //! Cursors and lookups of many keys against a `BTreeMap`, at moments in the middle of writes,
 //! flushes and compactions; and against what the original LevelDB reads in the same directory.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,17 +8,10 @@ use std::sync::Arc;
 use engines::fs::sim::SimFs;
 use engines::lsm::{Cursor, CursorOptions, Lsm, Options, Reader};
 use engines::{Compression, Engine, Error, KeyRange};
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 
-type Records = BTreeMap<Vec<u8>, Vec<u8>>;
-
-fn random() -> ChaCha8Rng {
-    let seed = std::env::var("ENGINELAB_SEED")
-        .map_or_else(|_| rand::rng().next_u64(), |seed| seed.parse().unwrap());
-    println!("ENGINELAB_SEED={seed}");
-    ChaCha8Rng::seed_from_u64(seed)
-}
+use crate::records::{Records, seeded};
 
 /// Parts so small that a few writes fill several levels.
 fn tiny() -> Options {
@@ -150,7 +142,7 @@ fn check(reader: &Reader<'_>, model: &Records, random: &mut ChaCha8Rng) {
 
 #[test]
 fn cursors_and_lookups_show_their_moment_while_everything_moves() {
-    let mut random = random();
+    let mut random = seeded();
     for options in [
         tiny(),
         Options { filter_bits: 0, compression: Compression::None, ..tiny() },
@@ -250,7 +242,7 @@ fn cursors_show_what_leveldb_scans_in_the_same_directory() {
         println!("skipped: {reason}");
         return;
     }
-    let mut random = random();
+    let mut random = seeded();
     for options in [
         tiny(),
         Options { compression: Compression::None, restart_interval: 1, ..tiny() },

@@ -2,7 +2,6 @@
 //! written; what was not damaged must be there as it was.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,10 +9,11 @@ use engines::fs::sim::{CrashModel, SimFs};
 use engines::fs::{Create, FileSystem};
 use engines::lsm::{Lsm, Options, RepairReport, repair_in};
 use engines::{Compression, Engine, Error};
-use rand::{Rng, RngExt, SeedableRng};
+use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+use crate::records::{Records, folded, seeded};
+
 /// Names and contents of the files of a directory.
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -71,24 +71,11 @@ fn repair(disk: &SimFs) -> RepairReport {
 fn contents(disk: &SimFs) -> Records {
     let options = Options { create: false, ..options() };
     let engine = Lsm::open_in(Arc::new(disk.clone()), HOME, options).unwrap();
-    let mut found = Records::new();
-    engine
-        .fold(&mut |key, value| {
-            found.insert(key.to_vec(), value.to_vec());
-            ControlFlow::Continue(())
-        })
-        .unwrap();
+    let found = folded(&engine);
     for (key, value) in &found {
         assert!(engine.get_vec(key).unwrap().as_ref() == Some(value));
     }
     found
-}
-
-fn random() -> ChaCha8Rng {
-    let seed = std::env::var("ENGINELAB_SEED")
-        .map_or_else(|_| rand::rng().next_u64(), |seed| seed.parse().unwrap());
-    println!("ENGINELAB_SEED={seed}");
-    ChaCha8Rng::seed_from_u64(seed)
 }
 
 /// A database of random writes, deletions and overwrites on several levels, with live logs, closed.
@@ -162,7 +149,7 @@ fn repaired(files: &Files) -> (Records, RepairReport, Files) {
 
 #[test]
 fn whatever_happened_to_current_and_the_manifests_all_data_is_there() {
-    let mut random = random();
+    let mut random = seeded();
     let (files, model) = database(&mut random);
     let manifests = names(&files, is_manifest);
     assert_eq!(manifests.len(), 1);
@@ -199,7 +186,7 @@ fn whatever_happened_to_current_and_the_manifests_all_data_is_there() {
 
 #[test]
 fn a_manifest_that_is_cut_or_flipped_anywhere_costs_no_data() {
-    let mut random = random();
+    let mut random = seeded();
     let (files, model) = database(&mut random);
     let manifest = names(&files, is_manifest).remove(0);
     let whole = &files[&manifest];
@@ -262,7 +249,7 @@ fn lost_records(found: &Records, model: &Records, place: &str) -> Records {
 
 #[test]
 fn of_a_damaged_table_or_log_only_what_was_damaged_is_lost_and_the_file_is_kept() {
-    let mut random = random();
+    let mut random = seeded();
     let (files, model) = database_of_single_writes();
     let victims = names(&files, |name| is_table(name) || name.ends_with(".log"));
     let logs = victims.iter().filter(|name| !is_table(name) && !files[*name].is_empty());
@@ -319,7 +306,7 @@ fn of_a_damaged_table_or_log_only_what_was_damaged_is_lost_and_the_file_is_kept(
 
 #[test]
 fn a_crash_anywhere_in_a_repair_leaves_it_to_be_done_again() {
-    let mut random = random();
+    let mut random = seeded();
     let (files, model) = database(&mut random);
     let manifest = names(&files, is_manifest).remove(0);
     let tables = names(&files, is_table);
@@ -365,7 +352,7 @@ fn a_crash_anywhere_in_a_repair_leaves_it_to_be_done_again() {
 
 #[test]
 fn opening_tells_of_repair_and_repair_refuses_what_it_must_not_touch() {
-    let mut random = random();
+    let mut random = seeded();
     let (mut files, model) = database(&mut random);
     files.insert("notes.txt".to_owned(), b"mine".to_vec());
     let table = names(&files, is_table).remove(0);
@@ -401,7 +388,7 @@ fn opening_tells_of_repair_and_repair_refuses_what_it_must_not_touch() {
 
 #[test]
 fn a_log_that_is_missing_is_noticed_where_the_manifest_names_it() {
-    let mut random = random();
+    let mut random = seeded();
     let (files, model) = database(&mut random);
     let mut damaged = files.clone();
     let logs = names(&files, |name| name.ends_with(".log"));

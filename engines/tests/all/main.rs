@@ -26,3 +26,4 @@ mod lsm_read_only;
 mod lsm_reads;
 mod lsm_repair;
 mod lsm_threads;
+mod records;

@@ -13,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{Model, check, random_step, restless};
+use crate::records::folded;
 
 /// Several readers, each refreshed now and then; a refreshed one holds what the writer holds, the
 /// others what they held.
@@ -135,12 +136,7 @@ fn what_a_refresh_finds_beside_a_busy_writer_is_a_moment_of_it() {
             reader.refresh().unwrap();
             let begun_after = begun.load(Ordering::SeqCst);
             refreshed += 1;
-            let mut found = Model::new();
-            let mut visit = |key: &[u8], value: &[u8]| {
-                found.insert(key.to_vec(), value.to_vec());
-                std::ops::ControlFlow::Continue(())
-            };
-            reader.fold(&mut visit).unwrap();
+            let found = folded(&reader);
             // The moment: the first one, from what was done before on, at which the model is that.
             while at < done_before || model != found {
                 if at >= begun_after {

@@ -17,7 +17,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+use crate::records::Records as Model;
 
 /// Options under which files are begun and merged all the time.
 fn restless() -> Options {

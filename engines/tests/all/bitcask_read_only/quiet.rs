@@ -8,22 +8,13 @@ use engines::bitcask::{Bitcask, Options, ReadOnlyBitcask};
 use engines::{Batch, Engine, Error};
 
 use super::{Model, check, fingerprint as directory_fingerprint};
-use crate::golden::{Golden, contents, fingerprint};
+use crate::golden::{Golden, contents, fingerprint, remove_hints};
 
 const DIRECTORIES: [&str; 6] =
     ["basic", "rolled", "merged", "tombstone0", "edge-sizes", "reopened"];
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-}
-
-fn remove_hints(directory: &Path) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "hint") {
-            fs::remove_file(path).unwrap();
-        }
-    }
 }
 
 #[test]

@@ -9,15 +9,13 @@ mod durability;
 mod model;
 mod threads;
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use engines::registry::{self, Registration};
 use engines::{Direction, Durability, Engine, Error, KeyRange, OpenOptions};
 
-/// Key -> value, in order.
-type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+use crate::records::{Records, folded};
 
 /// Calls `check` for every engine that is here and stores data.
 fn for_every_engine(check: impl Fn(&'static Registration)) {
@@ -50,33 +48,9 @@ fn open(engine: &Registration, directory: &Path) -> Box<dyn Engine> {
 fn open_at(engine: &Registration, directory: &Path, level: Durability) -> Box<dyn Engine> {
     // A small budget, so that the suite reaches flushes and evictions.
     let options = OpenOptions::new().durability(level).memory_bytes(8 << 20);
-    // Another test may be starting a child process, which has our lock until it executes.
-    for _ in 0..100 {
-        match engine.open(directory, &options) {
-            Err(engines::Error::Locked { .. }) => {
-                std::thread::sleep(std::time::Duration::from_millis(10));
-            }
-            opened => {
-                return opened.unwrap_or_else(|error| {
-                    panic!("{} does not open at {level}: {error}", engine.name)
-                });
-            }
-        }
-    }
-    panic!("{} stays locked at {level}", engine.name)
-}
-
-/// Everything the engine holds, by its fold; no key may come twice.
-fn folded(engine: &dyn Engine) -> Records {
-    let mut found = Records::new();
     engine
-        .fold(&mut |key, value| {
-            let previous = found.insert(key.to_vec(), value.to_vec());
-            assert!(previous.is_none(), "the fold visited {key:?} twice");
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-    found
+        .open(directory, &options)
+        .unwrap_or_else(|error| panic!("{} does not open at {level}: {error}", engine.name))
 }
 
 /// What a scan visits, in its order; stops after `limit` records.

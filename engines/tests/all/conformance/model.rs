@@ -1,16 +1,15 @@
 //! Random operations, reopenings among them, compared with the engine `memory`.
 
 use engines::{Batch, Direction, Durability, Engine, KeyRange, registry};
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{assert_holds, folded, for_every_store, open_at, scanned};
+use super::{assert_holds, for_every_store, open_at, scanned};
+use crate::records::{folded, seed};
 
 #[test]
 fn random_operations_leave_what_they_leave_in_memory() {
-    let seed = std::env::var("ENGINELAB_SEED")
-        .map_or_else(|_| rand::rng().next_u64(), |seed| seed.parse().unwrap());
-    println!("ENGINELAB_SEED={seed}");
+    let seed = seed();
     for_every_store(|engine| {
         let level = Durability::ALL[usize::try_from(seed % 3).unwrap()];
         let level = if (engine.durability)(level).is_some() { level } else { Durability::Process };
