@@ -16,8 +16,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// The records of a seed. Another seed gives other values, and with `same_keys_as` the same
-    /// keys.
+    /// The records of a seed: another one gives other values under the same keys.
     pub(crate) fn new(seed: u64) -> Self {
         Self { keys: Keys::new(1), values: Values::new(Corpus::Varied, Framing::Json, seed) }
     }

@@ -30,14 +30,12 @@ pub(crate) fn run(bench: &Bench) -> engines::Result<Vec<Figure>> {
     store.quiesce()?;
     let time = if bench.items < 10_000 { Duration::from_millis(100) } else { TIME };
 
-    let idle = read_beside(&store, &records, bench.items, time, || Ok(()))?;
+    let idle = read_for(&store, &records, bench.items, time)?;
     let (stop, written) = (AtomicBool::new(false), AtomicU64::new(0));
     let busy = thread::scope(|scope| {
         let writer = scope.spawn(|| overwrite(&store, bench.items, &stop, &written));
-        let busy = read_beside(&store, &records, bench.items, time, || {
-            stop.store(true, Ordering::Relaxed);
-            Ok(())
-        });
+        let busy = read_for(&store, &records, bench.items, time);
+        stop.store(true, Ordering::Relaxed);
         match writer.join() {
             Ok(result) => result.and(busy),
             Err(panic) => std::panic::resume_unwind(panic),
@@ -63,13 +61,12 @@ pub(crate) fn run(bench: &Bench) -> engines::Result<Vec<Figure>> {
     ])
 }
 
-/// The latencies of all readers in nanoseconds, sorted; `end` is called when they are done.
-fn read_beside(
+/// The latencies of all readers in nanoseconds, sorted.
+fn read_for(
     store: &Bitcask,
     records: &Records,
     items: u64,
     time: Duration,
-    end: impl FnOnce() -> engines::Result<()>,
 ) -> engines::Result<Vec<u32>> {
     let readers = thread::scope(|scope| {
         let readers: Vec<_> = (0..READERS)
@@ -83,7 +80,6 @@ fn read_beside(
             })
             .collect::<engines::Result<Vec<_>>>()
     });
-    end()?;
     let mut all = readers?.concat();
     all.sort_unstable();
     Ok(all)

@@ -16,10 +16,27 @@ pub struct Keys {
     places: Vec<Place>,
 }
 
+/// Where a key lies among keys that lie one after the other.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+pub(super) struct Place {
     start: usize,
     length: u16,
+}
+
+impl Place {
+    /// Puts `key` behind the others.
+    pub(super) fn push(keys: &mut Vec<u8>, key: &[u8]) -> Self {
+        // Keys are not longer: the format has 16 bits for that.
+        let place =
+            Self { start: keys.len(), length: u16::try_from(key.len()).unwrap_or(u16::MAX) };
+        keys.extend_from_slice(key);
+        place
+    }
+
+    /// The key.
+    pub(super) fn key(self, keys: &[u8]) -> &[u8] {
+        &keys[self.start..self.start + usize::from(self.length)]
+    }
 }
 
 const _: () = assert!(size_of::<Place>() <= 16, "the documentation says so");
@@ -29,27 +46,20 @@ impl Keys {
         let (mut bytes, mut places) = (Vec::new(), Vec::new());
         source.pin(|key, _| {
             if range.contains(key) {
-                let length = u16::try_from(key.len()).unwrap_or(u16::MAX);
-                places.push(Place { start: bytes.len(), length });
-                bytes.extend_from_slice(key);
+                places.push(Place::push(&mut bytes, key));
             }
         });
-        let key = |place: Place| &bytes[place.start..place.start + usize::from(place.length)];
-        places.sort_unstable_by(|a, b| key(*a).cmp(key(*b)));
+        places.sort_unstable_by(|a, b| a.key(&bytes).cmp(b.key(&bytes)));
         Self { bytes, places }
     }
 
     /// The keys, ascending; reversed, descending.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator {
-        self.places.iter().map(|place| self.key(*place))
+        self.places.iter().map(|place| place.key(&self.bytes))
     }
 
     /// The number of keys.
     pub fn count(&self) -> usize {
         self.places.len()
-    }
-
-    fn key(&self, place: Place) -> &[u8] {
-        &self.bytes[place.start..place.start + usize::from(place.length)]
     }
 }

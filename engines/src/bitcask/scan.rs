@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::clock::Timestamp;
 use super::data_file::FileSet;
 use super::keydir::Location;
+use super::keys::Place;
 use super::shared::Shared;
 use crate::engine::Visitor;
 use crate::{Direction, Error, KeyRange, Result};
@@ -24,8 +25,7 @@ pub(super) struct Snapshot {
 }
 
 struct Entry {
-    key_start: usize,
-    key_length: u16,
+    key: Place,
     location: Location,
 }
 
@@ -34,9 +34,7 @@ impl Snapshot {
         let (mut keys, mut entries) = (Vec::new(), Vec::new());
         let files = source.pin(|key, location| {
             if range.contains(key) {
-                let key_length = u16::try_from(key.len()).unwrap_or(u16::MAX);
-                entries.push(Entry { key_start: keys.len(), key_length, location });
-                keys.extend_from_slice(key);
+                entries.push(Entry { key: Place::push(&mut keys, key), location });
             }
         });
         Self { files, hidden_before: source.hidden_before(), keys, entries }
@@ -44,9 +42,7 @@ impl Snapshot {
 
     /// Visits the records in the order of their keys.
     pub(super) fn visit(mut self, direction: Direction, visit: &mut Visitor<'_>) -> Result<()> {
-        let keys = &self.keys;
-        let key =
-            |entry: &Entry| &keys[entry.key_start..entry.key_start + usize::from(entry.key_length)];
+        let key = |entry: &Entry| entry.key.key(&self.keys);
         match direction {
             Direction::Forward => self.entries.sort_unstable_by(|a, b| key(a).cmp(key(b))),
             Direction::Backward => self.entries.sort_unstable_by(|a, b| key(b).cmp(key(a))),

@@ -2,7 +2,7 @@
 
 use super::figures::{grouped_decimal, megabytes, seconds};
 use super::summary::{Spread, Summary};
-use super::tables::{NOT_THERE, Table};
+use super::tables::{NOT_THERE, Table, head, middle};
 use crate::results::{Comparison, KindFigures, Phase, Run, Traffic};
 use crate::stats::steady::Steady;
 use crate::workload::op::Kind;
@@ -185,10 +185,6 @@ pub fn resources(summaries: &[Summary<'_>]) -> Table {
     }
 }
 
-fn middle(figure: Option<Spread>, write: impl Fn(f64) -> String) -> String {
-    figure.map_or(NOT_THERE.into(), |figure| write(figure.median))
-}
-
 /// Microseconds with three significant places.
 fn micros(micros: f64) -> String {
     match micros {
@@ -196,8 +192,4 @@ fn micros(micros: f64) -> String {
         ..100.0 => format!("{micros:.1}"),
         _ => grouped_decimal(micros, 0),
     }
-}
-
-fn head(names: &[&str]) -> Vec<String> {
-    names.iter().map(|&name| name.to_owned()).collect()
 }
