@@ -7,8 +7,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 
+use foldhash::fast::FixedState;
 use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use super::block::Block;
 use super::filename::FileNumber;
@@ -28,7 +29,9 @@ const SEEN_PER_BLOCK: u64 = 4;
 pub(crate) struct BlockCache {
     /// What blocks and [`reserved`](Self::reserve) memory may take together.
     budget_bytes: u64,
-    blocks: Cache<(FileNumber, u64), Arc<Block>, BlockWeighter>,
+    /// With the same hashes in every process: nobody chooses file numbers and offsets to collide,
+    /// and what is kept does not depend on chance.
+    blocks: Cache<(FileNumber, u64), Arc<Block>, BlockWeighter, FixedState>,
     inserted: AtomicU64,
     is_full: AtomicBool,
     /// Marks of blocks that were read and not kept, each where its hash says.
@@ -39,8 +42,13 @@ impl BlockCache {
     /// Holds blocks of about `capacity_bytes` in all.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
         let item_count = usize::try_from(capacity_bytes / TYPICAL_BLOCK_BYTES + 1);
-        let blocks =
-            Cache::with_weighter(item_count.unwrap_or(usize::MAX), capacity_bytes, BlockWeighter);
+        let blocks = Cache::with(
+            item_count.unwrap_or(usize::MAX),
+            capacity_bytes,
+            BlockWeighter,
+            FixedState::default(),
+            DefaultLifecycle::default(),
+        );
         let seen_count = (capacity_bytes / TYPICAL_BLOCK_BYTES * SEEN_PER_BLOCK).max(1024);
         let seen = (0..seen_count.next_power_of_two()).map(|_| AtomicU16::new(0)).collect();
         Self {
