@@ -159,7 +159,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn work_shows() {
-        let (before, little) = (Usage::now(), Memory::now().unwrap());
+        let before = Usage::now();
         let bytes = vec![1u8; 64 << 20];
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &bytes[..8 << 20]).unwrap();
@@ -172,7 +172,8 @@ mod tests {
         assert!(used.cpu_seconds() >= 0.01, "{used:?}");
         assert!(used.minor_faults > 0, "{used:?}");
         assert!(used.call_written_bytes.unwrap() >= 8 << 20, "{used:?}");
-        let grown = Memory::now().unwrap().own_bytes.saturating_sub(little.own_bytes);
-        assert!(grown >= 60 << 20, "{grown}");
+        // Not the growth: other tests of this process give memory back meanwhile.
+        let own = Memory::now().unwrap().own_bytes;
+        assert!(own >= bytes.len() as u64, "{own}");
     }
 }
