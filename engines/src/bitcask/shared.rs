@@ -18,7 +18,7 @@ use super::options::Options;
 use super::queue::Queue;
 use super::writer::Writer;
 use crate::fs::FileSystem;
-use crate::{Durability, Error, Result};
+use crate::{Error, Result};
 
 /// See the module. Locks are taken in the order of the fields.
 #[derive(Debug)]
@@ -115,11 +115,11 @@ impl Shared {
         error
     }
 
-    /// Brings append number `sequence` to the level of durability that was asked for.
-    pub(super) fn acknowledge(&self, sequence: u64) -> Result<()> {
-        match self.options.durability {
-            Durability::Buffered | Durability::Process => Ok(()),
-            Durability::Power => self.sync_to(Some(sequence)),
+    /// Brings a write to the level of durability that was asked for: see [`Writer::must_sync`].
+    pub(super) fn acknowledge(&self, must_sync: Option<u64>) -> Result<()> {
+        match must_sync {
+            None => Ok(()),
+            Some(sequence) => self.sync_to(Some(sequence)),
         }
     }
 

@@ -23,9 +23,9 @@ impl Shared {
         let mut writer = self.lock_writer()?;
         let location = self.append(&mut writer, header, key, value)?;
         self.point_at(&writer, key, location)?;
-        let sequence = writer.sequence;
+        let must_sync = writer.must_sync(self.options.durability);
         drop(writer);
-        self.acknowledge(sequence)
+        self.acknowledge(must_sync)
     }
 
     pub(super) fn delete(&self, key: &[u8]) -> Result<()> {
@@ -38,9 +38,9 @@ impl Shared {
             self.forget(&writer, key, tombstone);
         }
         // If the key was not there, its deletion by another thread may still have to be synced.
-        let sequence = writer.sequence;
+        let must_sync = writer.must_sync(self.options.durability);
         drop(writer);
-        self.acknowledge(sequence)
+        self.acknowledge(must_sync)
     }
 
     pub(super) fn write_batch(&self, batch: &Batch) -> Result<()> {
@@ -58,9 +58,9 @@ impl Shared {
         writer.buffers = buffers;
         writer.trim_buffers();
         written?;
-        let sequence = writer.sequence;
+        let must_sync = writer.must_sync(self.options.durability);
         drop(writer);
-        self.acknowledge(sequence)
+        self.acknowledge(must_sync)
     }
 
     /// Appends one record.

@@ -14,6 +14,10 @@ use crate::{Durability, Error, Result};
 /// After how many more bytes the written part of the active file is mapped for readers.
 const MAP_STEP_BYTES: u64 = 32 << 20;
 
+/// How many files may be sealed and not synced: each holds a file descriptor. The background thread
+/// keeps it far below, unless files are tiny, or a merge takes long.
+const UNSYNCED_FILES_MAX: usize = 64;
+
 /// How much memory an encoding buffer keeps between batches.
 const KEEP_BUFFER_BYTES: usize = 4 << 20;
 
@@ -25,7 +29,7 @@ pub(super) struct Writer {
     /// Opened by the first append.
     active: Option<Active>,
     /// The number of appends so far.
-    pub(super) sequence: u64,
+    sequence: u64,
     /// Files that are written to no more, and not synced yet.
     sealed_unsynced: Vec<(FileId, Arc<dyn WriteFile>)>,
     /// Names in the directory that are not synced yet.
@@ -137,6 +141,17 @@ impl Writer {
         let ids = id(first)?..id(after)?;
         self.next_id = after;
         Ok(ids)
+    }
+
+    /// The append that must be synced before the last write may be acknowledged, if one must.
+    pub(super) fn must_sync(&self, durability: Durability) -> Option<u64> {
+        let must = match durability {
+            Durability::Power => true,
+            Durability::Buffered | Durability::Process => {
+                self.sealed_unsynced.len() > UNSYNCED_FILES_MAX
+            }
+        };
+        must.then_some(self.sequence)
     }
 
     /// Hands buffered bytes to the system, and says what must be synced for everything so far to

@@ -21,9 +21,6 @@ fn write_files(directory: &Path, count: u32) {
     let store = open(directory);
     for number in 1..=count {
         store.put(&number.to_be_bytes(), b"value").unwrap();
-        if number % 64 == 0 {
-            store.quiesce().unwrap();
-        }
     }
     Box::new(store).close().unwrap();
 }
@@ -32,6 +29,31 @@ fn check_files(store: &Bitcask, count: u32) {
     for number in 1..=count {
         assert_eq!(store.get_vec(&number.to_be_bytes()).unwrap().as_deref(), Some(&b"value"[..]));
     }
+}
+
+/// Each file is sealed by the next put, and the background syncs one at a time.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_writer_that_is_ahead_of_the_background_holds_few_descriptors() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    let mut most = 0;
+    for number in 1..=2_000u32 {
+        store.put(&number.to_be_bytes(), b"value").unwrap();
+        if number % 20 == 0 {
+            most = most.max(descriptors_below(directory.path()));
+        }
+    }
+    assert!(most < 100, "{most} descriptors");
+    check_files(&store, 2_000);
+}
+
+#[cfg(target_os = "linux")]
+fn descriptors_below(directory: &Path) -> usize {
+    let directory = directory.canonicalize().unwrap();
+    let descriptors = fs::read_dir("/proc/self/fd").unwrap();
+    let targets = descriptors.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+    targets.filter(|target| target.starts_with(&directory)).count()
 }
 
 #[test]
