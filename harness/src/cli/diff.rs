@@ -78,10 +78,24 @@ fn in_words(diff: &Diff, threshold: f64) -> String {
             diff.compared
         );
     }
+    if !diff.doubtful.is_empty() {
+        let note = format!(
+            "{} moved beyond the threshold too, as may happen by chance among {} figures; more \
+             repeats tell: {}",
+            diff.doubtful.len(),
+            diff.compared,
+            diff.doubtful.iter().map(in_short).collect::<Vec<_>>().join("; ")
+        );
+        let _ = wrapped(&mut text, &note, "  ");
+    }
     for note in &diff.notes {
         let _ = wrapped(&mut text, &format!("note: {note}"), "  ");
     }
     text
+}
+
+fn in_short(change: &Change) -> String {
+    format!("{} {} {:.2}", change.engine, change.figure, change.ratio)
 }
 
 fn line(change: &Change) -> String {

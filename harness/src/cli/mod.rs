@@ -56,8 +56,12 @@ enum Command {
     #[command(subcommand, after_help = EXAMPLES)]
     Compare(Compare),
     /// Tell what changed from one result to another, beyond noise
-    #[command(after_help = "Exit status: 0 nothing is worse; 1 something is; 2 they cannot be \
-                            compared")]
+    #[command(
+        after_help = "Compare results of five repeats or more: with three, only large changes \
+                            stand out among so many figures.
+
+Exit status: 0 nothing is worse; 1 something is; 2 they cannot be compared"
+    )]
     Diff(diff::DiffArgs),
     /// Make reports of a saved result; without a file to write to, print the tables
     Report(report::ReportArgs),

@@ -1,13 +1,14 @@
 //! What changed from one result to another, beyond noise.
 //!
-//! A change is told only if all of its 95 % interval is beyond the threshold, and if it is large
-//! enough to be measured at all. With fewer than three runs on a side there is no interval: then
-//! noise is taken to be half of the figure, either way.
+//! A change is told only if all of its 95 % interval is beyond the threshold, if it is large enough
+//! to be measured at all, and if it is no chance among so many figures: see [`welch`]. With fewer
+//! than three runs on a side there is no interval: then noise is taken to be half of the figure,
+//! either way.
 
 use serde::Serialize;
 
 use crate::results::{Comparison, Phase, Run};
-use crate::stats::{Ratio, effect_size, median};
+use crate::stats::{Ratio, effect_size, median, welch};
 
 /// A figure that changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,11 +38,16 @@ pub struct Change {
 pub struct Diff {
     /// What changed, the worst first.
     pub changes: Vec<Change>,
+    /// What left its interval, and may have done so by chance among so many figures.
+    pub doubtful: Vec<Change>,
     /// Figures that were compared.
     pub compared: usize,
     /// What could not be compared, and what makes the comparison worth less.
     pub notes: Vec<String>,
 }
+
+/// The chance that we take of telling a single change that is none.
+const ALPHA: f64 = 0.05;
 
 /// Without an interval, a ratio is uncertain by this factor either way.
 const ASSUMED_NOISE: f64 = 1.5;
@@ -61,6 +67,7 @@ impl Diff {
     /// What changed from `before` to `after` by more than `threshold`: 0.05 is a twentieth.
     pub fn new(before: &Comparison, after: &Comparison, threshold: f64) -> Self {
         let mut diff = Self { notes: notes(before, after), ..Self::default() };
+        let mut judged = Vec::new();
         for engine in before.engines() {
             let runs = |comparison: &Comparison| -> Vec<Run> {
                 let runs = comparison.runs_of(engine).filter(|run| run.problem().is_none());
@@ -72,13 +79,21 @@ impl Diff {
                 continue;
             }
             for figure in figures(&old) {
-                diff.compare(engine, &figure, &old, &new, threshold);
+                judged.extend(judge(engine, &figure, &old, &new, threshold));
             }
         }
         for engine in after.engines() {
             if !before.engines().contains(&engine) {
                 diff.notes.push(format!("{engine}: only in the second"));
             }
+        }
+        diff.compared = judged.len();
+        let p_values: Vec<f64> = judged.iter().map(|judged| judged.p_value).collect();
+        for (judged, is_there) in judged.into_iter().zip(welch::holm(&p_values, ALPHA)) {
+            let Some(change) = judged.change else { continue };
+            let told =
+                if is_there || change.assumed { &mut diff.changes } else { &mut diff.doubtful };
+            told.push(change);
         }
         diff.changes.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
         diff
@@ -88,38 +103,44 @@ impl Diff {
     pub fn has_regression(&self) -> bool {
         self.changes.iter().any(|change| change.is_regression)
     }
+}
 
-    fn compare(
-        &mut self,
-        engine: &str,
-        figure: &Figure<'_>,
-        old: &[Run],
-        new: &[Run],
-        threshold: f64,
-    ) {
-        let samples = |runs: &[Run]| -> Vec<f64> { runs.iter().filter_map(&figure.of).collect() };
-        let (old, new) = (samples(old), samples(new));
-        let (Some(was), Some(is)) = (median(&old), median(&new)) else { return };
-        let Some(Ratio { ratio, interval }) = Ratio::new(&new, &old) else { return };
-        self.compared += 1;
-        let [low, high] = interval.unwrap_or([ratio / ASSUMED_NOISE, ratio * ASSUMED_NOISE]);
-        let is_regression = low > 1.0 + threshold;
-        let is_better = high < 1.0 / (1.0 + threshold);
-        if (is - was).abs() < figure.least || !(is_regression || is_better) {
-            return;
-        }
-        self.changes.push(Change {
-            engine: engine.to_owned(),
-            figure: figure.name.clone(),
-            medians: [was, is],
-            unit: figure.unit,
-            ratio,
-            interval: [low, high],
-            assumed: interval.is_none(),
-            effect: effect_size(&new, &old).unwrap_or(0.0),
-            is_regression,
-        });
-    }
+/// A figure that was compared.
+struct Judged {
+    /// The chance of such a difference if there is none; 1 if there are too few runs.
+    p_value: f64,
+    change: Option<Change>,
+}
+
+/// Compares a figure; nothing if it is not there on both sides.
+fn judge(
+    engine: &str,
+    figure: &Figure<'_>,
+    old: &[Run],
+    new: &[Run],
+    threshold: f64,
+) -> Option<Judged> {
+    let samples = |runs: &[Run]| -> Vec<f64> { runs.iter().filter_map(&figure.of).collect() };
+    let (old, new) = (samples(old), samples(new));
+    let (was, is) = (median(&old)?, median(&new)?);
+    let Ratio { ratio, interval } = Ratio::new(&new, &old)?;
+    let p_value = interval.and_then(|_| welch::p_value(&new, &old)).unwrap_or(1.0);
+    let [low, high] = interval.unwrap_or([ratio / ASSUMED_NOISE, ratio * ASSUMED_NOISE]);
+    let is_regression = low > 1.0 + threshold;
+    let is_better = high < 1.0 / (1.0 + threshold);
+    let is_change = (is - was).abs() >= figure.least && (is_regression || is_better);
+    let change = is_change.then(|| Change {
+        engine: engine.to_owned(),
+        figure: figure.name.clone(),
+        medians: [was, is],
+        unit: figure.unit,
+        ratio,
+        interval: [low, high],
+        assumed: interval.is_none(),
+        effect: effect_size(&new, &old).unwrap_or(0.0),
+        is_regression,
+    });
+    Some(Judged { p_value, change })
 }
 
 /// What is compared of an engine: the phases and kinds of its first run tell.

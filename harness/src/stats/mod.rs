@@ -6,6 +6,7 @@
 //! fewer it says nothing, and none is given.
 
 pub mod steady;
+pub mod welch;
 
 use crate::workload::rng::SplitMix64;
 

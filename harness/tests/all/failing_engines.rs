@@ -299,7 +299,7 @@ fn a_failed_engine_is_reported_but_not_ranked() {
 #[test]
 fn an_engine_that_became_slow_is_told_and_equal_ones_are_not() {
     let [before, again, slow] =
-        ["nothing", "nothing", "sleeps"].map(|how| misbehaving_for(how, None, 3).1);
+        ["nothing", "nothing", "sleeps"].map(|how| misbehaving_for(how, None, 5).1);
     let worse = Diff::new(&before, &slow, 0.05);
     let load = |change: &&harness::report::diff::Change| change.figure == "load seconds";
     let change = worse.changes.iter().find(load).unwrap();
