@@ -20,6 +20,7 @@ use clap::{Parser, Subcommand};
 use self::compare::{CompareArgs, compare};
 use crate::results::Comparison;
 use crate::workload::insert::InsertArgs;
+use crate::workload::riak::RiakArgs;
 use crate::workload::settee::SetteeArgs;
 use crate::workload::vpork::VporkArgs;
 use crate::workload::ycsb::YcsbArgs;
@@ -31,6 +32,8 @@ Examples:
   enginelab compare insert --items 100000                  all engines side by side
   enginelab compare insert --engines bitcask,lsm --corpus fixed --repeats 5 --items 5000
                                                            the published comparison
+  enginelab compare riak --items 5000 --repeats 5 --engines bitcask,lsm
+                                                           the same in Riak's layout, explained
   enginelab compare settee --long 20000000                 small JSON objects, published beside
   enginelab compare vpork --threads 100                    VPork's report beside the published one
   enginelab compare ycsb --core b --threads 2 --rate 50000 --ycsb-output
@@ -78,6 +81,9 @@ enum Compare {
     /// Insert new records under random keys, read all of them back, and compare time and space
     #[command(after_help = EXAMPLES)]
     Insert(Box<CompareArgs<InsertArgs>>),
+    /// Insert items on a hash ring of 64 engine instances with three copies each, as Riak did
+    #[command(after_help = EXAMPLES)]
+    Riak(Box<CompareArgs<RiakArgs>>),
     /// Write and read small JSON objects one by one, in bulk, and in a long load in key order
     #[command(after_help = EXAMPLES)]
     Settee(Box<CompareArgs<SetteeArgs>>),
@@ -128,6 +134,7 @@ pub fn main() -> ExitCode {
     };
     exit(match cli.command {
         Command::Compare(Compare::Insert(args)) => compare(&args, &[]),
+        Command::Compare(Compare::Riak(args)) => compare(&args, &[]),
         Command::Compare(Compare::Settee(args)) => compare(&args, &[]),
         Command::Compare(Compare::Vpork(args)) => compare(&args, &[]),
         Command::Compare(Compare::Ycsb(args)) => compare(&args, &[]),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::figures::{binary_size, grouped};
 use crate::results::{Comparison, Run};
+use crate::workload::riak::INSTANCES;
 
 /// Every inequality, a line each.
 pub fn lint(comparison: &Comparison) -> Vec<String> {
@@ -106,6 +107,11 @@ fn number(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
+/// How many instances of the engine have the settings that it tells.
+fn instances(run: &Run) -> u64 {
+    run.settings.get(INSTANCES).and_then(|count| count.parse().ok()).unwrap_or(1)
+}
+
 /// Engines that give themselves more than the budget, or less than half of it.
 fn over_budget(runs: &[&Run], budget: u64) -> Vec<String> {
     let lines = runs.iter().filter_map(|run| {
@@ -114,6 +120,7 @@ fn over_budget(runs: &[&Run], budget: u64) -> Vec<String> {
             return None;
         }
         let sum: u64 = parts.into_iter().flatten().fold(0, u64::saturating_add);
+        let sum = sum.saturating_mul(instances(run));
         let what = match sum {
             sum if sum > budget => "more than the budget",
             sum if sum < budget / 2 => "less than half of the budget",
@@ -163,11 +170,13 @@ mod tests {
         let over = run("b", &[("block_cache", "1001")]);
         let under = run("c", &[("buffer_bytes", "64")]);
         let silent = run("d", &[("map_size", "5000")]);
+        let many = run("e", &[("block_cache", "400"), (INSTANCES, "4")]);
         assert_eq!(
-            over_budget(&[&within, &over, &under, &silent], 1_000),
+            over_budget(&[&within, &over, &under, &silent, &many], 1_000),
             [
                 "memory of b: 1,001 bytes told, more than the budget of 1,000",
                 "memory of c: 64 bytes told, less than half of the budget of 1,000",
+                "memory of e: 1,600 bytes told, more than the budget of 1,000",
             ]
         );
     }

@@ -6,13 +6,12 @@ use super::fairness;
 use super::ratios::{self, EngineLines, PairLines};
 use super::summary::Summary;
 use super::tables::{self, Table};
-use super::terminal::PAIR_NOTES;
 use crate::results::Comparison;
 
 /// The whole report; `pairs` as for the terminal.
 pub fn render(comparison: &Comparison, pairs: &[(String, String)]) -> String {
     let summaries = Summary::all(comparison);
-    let engines = EngineLines::all(&summaries);
+    let engines = EngineLines::all(comparison, &summaries);
     let mut out = String::new();
     // Writing to a string does not fail.
     let _ = write_head(&mut out, comparison);
@@ -22,7 +21,7 @@ pub fn render(comparison: &Comparison, pairs: &[(String, String)]) -> String {
     let _ = write_inequalities(&mut out, comparison);
     let _ = write_troubles(&mut out, comparison);
     for pair in ratios::pairs(comparison, &engines, pairs) {
-        let _ = write_pair(&mut out, &pair);
+        let _ = write_pair(&mut out, &pair, &ratios::pair_note(comparison));
     }
     let _ = write_engines(&mut out, &summaries, &engines);
     out
@@ -88,7 +87,7 @@ fn write_troubles(out: &mut String, comparison: &Comparison) -> Written {
     writeln!(out)
 }
 
-fn write_pair(out: &mut String, pair: &PairLines) -> Written {
+fn write_pair(out: &mut String, pair: &PairLines, note: &str) -> Written {
     writeln!(out, "## {}\n\n```text", pair.title)?;
     for line in &pair.measured {
         writeln!(out, "{line}")?;
@@ -97,7 +96,7 @@ fn write_pair(out: &mut String, pair: &PairLines) -> Written {
     for (title, [disk, time]) in &pair.published {
         writeln!(out, "published, {title}: {disk}; {time}")?;
     }
-    writeln!(out, "```\n\n{}\n", PAIR_NOTES.join(" "))
+    writeln!(out, "```\n\n{note}\n")
 }
 
 fn write_engines(out: &mut String, summaries: &[Summary<'_>], engines: &[EngineLines]) -> Written {

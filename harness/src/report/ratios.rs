@@ -4,7 +4,7 @@
 use super::figures::grouped_decimal;
 use super::summary::Summary;
 use crate::results::Comparison;
-use crate::workload::Workload;
+use crate::workload::SizeChange;
 
 /// What the published report told of one engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,8 +13,8 @@ pub struct EngineLines {
     pub engine: String,
     /// The time of each insert loop in seconds.
     pub times: Vec<f64>,
-    /// How much the directory grew in each run, in bytes: taken after the engine was closed and
-    /// opened again, less what was there before.
+    /// How much the directory grew in each run, in bytes, between the moments that the workload
+    /// names: [`Spec::size_change`](crate::workload::Spec::size_change).
     pub size_changes: Vec<f64>,
     /// The same, taken right after the insert loop.
     pub size_changes_after_load: Vec<f64>,
@@ -22,24 +22,29 @@ pub struct EngineLines {
 
 impl EngineLines {
     /// The lines of every engine whose runs are without a problem, in the order of `summaries`.
-    pub fn all(summaries: &[Summary<'_>]) -> Vec<Self> {
+    pub fn all(comparison: &Comparison, summaries: &[Summary<'_>]) -> Vec<Self> {
+        let change = comparison.workload.workload.spec().size_change();
         let sound = summaries.iter().filter(|summary| summary.problem.is_none());
-        sound.map(Self::new).collect()
+        sound.map(|summary| Self::new(summary, &change)).collect()
     }
 
-    fn new(summary: &Summary<'_>) -> Self {
-        let grown = |at_end: bool| {
+    pub(crate) fn new(summary: &Summary<'_>, change: &SizeChange) -> Self {
+        let grown = |to: &str| {
             let growth = summary.runs.iter().filter_map(|run| {
-                let after = run.disk_after(if at_end { "reopen" } else { "load" })?;
-                Some(after.apparent_bytes as f64 - run.disk_before?.apparent_bytes as f64)
+                let before = match change.from {
+                    Some(phase) => run.disk_after(phase)?,
+                    None => run.disk_before?,
+                };
+                let after = run.disk_after(to)?;
+                Some(after.apparent_bytes as f64 - before.apparent_bytes as f64)
             });
             growth.collect()
         };
         Self {
             engine: summary.engine.to_owned(),
             times: summary.runs.iter().filter_map(|run| run.seconds("load")).collect(),
-            size_changes: grown(true),
-            size_changes_after_load: grown(false),
+            size_changes: grown(&change.to),
+            size_changes_after_load: grown("load"),
         }
     }
 
@@ -149,13 +154,22 @@ pub fn pairs(
 ) -> Vec<PairLines> {
     let published = [("bitcask".to_owned(), "lsm".to_owned())];
     let ran = comparison.engines();
-    let is_published = matches!(comparison.workload.workload, Workload::Insert(_));
+    let is_published = comparison.workload.workload.spec().is_published_comparison();
     let default = is_published && ran.contains(&"bitcask") && ran.contains(&"lsm");
     let wanted = match asked {
         [] if default => published.as_slice(),
         asked => asked,
     };
     wanted.iter().map(|(a, b)| PairLines::new(engines, a, b)).collect()
+}
+
+/// Which time and which size the ratios are of, in a sentence or two.
+pub fn pair_note(comparison: &Comparison) -> String {
+    format!(
+        "Of the means of all repeats, as published; the tables show medians. Time is the insert \
+         loop alone. {}",
+        comparison.workload.workload.spec().size_change().note
+    )
 }
 
 /// The mean; `None` of nothing.

@@ -17,7 +17,7 @@ pub const COLUMNS: u16 = 100;
 /// paints what failed.
 pub fn render(comparison: &Comparison, pairs: &[(String, String)], colour: bool) -> String {
     let summaries = Summary::all(comparison);
-    let engines = EngineLines::all(&summaries);
+    let engines = EngineLines::all(comparison, &summaries);
     let mut out = String::new();
     // Writing to a string does not fail.
     let _ = write_head(&mut out, comparison);
@@ -26,7 +26,7 @@ pub fn render(comparison: &Comparison, pairs: &[(String, String)], colour: bool)
         let _ = write_engine(&mut out, engine, summary);
     }
     for pair in ratios::pairs(comparison, &engines, pairs) {
-        let _ = write_pair(&mut out, &pair);
+        let _ = write_pair(&mut out, &pair, &ratios::pair_note(comparison));
     }
     for table in tables::all(comparison, &summaries) {
         let _ = write_table(&mut out, &table, colour);
@@ -70,7 +70,7 @@ fn write_engine(out: &mut String, engine: &EngineLines, summary: Option<&Summary
     writeln!(out)
 }
 
-fn write_pair(out: &mut String, pair: &PairLines) -> Written {
+fn write_pair(out: &mut String, pair: &PairLines, note: &str) -> Written {
     writeln!(out, "{}", pair.title)?;
     for line in &pair.measured {
         writeln!(out, "  {line}")?;
@@ -79,18 +79,9 @@ fn write_pair(out: &mut String, pair: &PairLines) -> Written {
     for (title, [disk, time]) in &pair.published {
         writeln!(out, "  published, {title}: {disk}; {time}")?;
     }
-    for line in PAIR_NOTES {
-        writeln!(out, "  {line}")?;
-    }
+    wrapped(out, &format!("  {note}"), "  ")?;
     writeln!(out)
 }
-
-/// Which time and which size the ratios are of.
-pub(super) const PAIR_NOTES: [&str; 3] = [
-    "Of the means of all repeats, as published; the tables below show medians. Time is the insert",
-    "loop alone. Disk space is the growth of the directory until the engine, compacted and closed,",
-    "is open again. The published runs were closed without compaction.",
-];
 
 const UNDERLINED_HEAD: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));

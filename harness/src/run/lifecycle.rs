@@ -24,7 +24,7 @@ use crate::measure::resources::{Memory, Usage};
 use crate::measure::sampler::Sampler;
 use crate::results::{Operations, Phase, Traffic as TrafficResult};
 use crate::verify::read_back::{ReadBack, count_extra};
-use crate::workload::job::{Job, Traffic, Work};
+use crate::workload::job::{Job, Traffic, Work, closing_before};
 
 /// Carries out `plan`, telling `events` of it.
 ///
@@ -51,10 +51,8 @@ pub(super) fn run(plan: &RunPlan, open: &Open<'_>, events: &Events) -> Result<()
             Work::Compact => run.timed(&phase.name, || engine.compact())?,
             Work::Sync => run.timed(&phase.name, || engine.sync())?,
             Work::Reopen if engine.capabilities().persistent => {
-                engine = run.timed(&phase.name, || {
-                    engine.close()?;
-                    run.opened()
-                })?;
+                run.timed(&closing_before(&phase.name), || engine.close())?;
+                engine = run.open(&phase.name)?;
             }
             Work::Reopen => {}
         }
@@ -84,7 +82,7 @@ struct Run<'a> {
 impl Run<'_> {
     /// What is there before the engine: the names of the phases, the directory, our own memory.
     fn announce(&self) -> Result<()> {
-        let of_workload = self.job.phases().into_iter().map(|phase| phase.name);
+        let of_workload = self.job.phases().into_iter().flat_map(|phase| phase.names());
         let after = ["close", "reopen", "verify", "count"].map(str::to_owned);
         let phases = ["open".to_owned()].into_iter().chain(of_workload).chain(after);
         self.events.send(&Event::Begins {
@@ -101,12 +99,13 @@ impl Run<'_> {
 
     fn opened(&self) -> engines::Result<Box<dyn Engine>> {
         let options = self.plan.settings.open_options();
-        self.job.open(&|folder| {
+        self.job.open(&|folder, parts| {
             let directory = match folder {
                 "" => self.plan.directory.clone(),
                 folder => self.plan.directory.join(folder),
             };
-            (self.open)(&self.plan.engine, &directory, &options)
+            let memory_bytes = options.memory_bytes / parts.max(1);
+            (self.open)(&self.plan.engine, &directory, &options.clone().memory_bytes(memory_bytes))
         })
     }
 
@@ -160,7 +159,8 @@ impl Run<'_> {
     fn own_ns(&self, traffic: &Traffic<'_>) -> Result<Option<f64>> {
         // It asks for a directory, and leaves it as it is.
         let null = registry::find("null")?;
-        let null = (null.open)(&self.plan.directory, &engines::OpenOptions::new())?;
+        let options = engines::OpenOptions::new();
+        let null = self.job.open(&|_, _| (null.open)(&self.plan.directory, &options))?;
         match traffic::own_cost(null.as_ref(), self.job.records(), traffic, &self.clock) {
             Ok(cost) => Ok(Some(cost.as_secs_f64() * 1e9)),
             Err(Error::Unsupported { .. }) => Ok(None),

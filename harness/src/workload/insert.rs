@@ -163,6 +163,10 @@ impl Spec for Insert {
         }
         words
     }
+
+    fn is_published_comparison(&self) -> bool {
+        true
+    }
 }
 
 /// The workload, ready to run.

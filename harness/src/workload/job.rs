@@ -26,12 +26,13 @@ pub trait Job: Send + Sync {
     /// # Errors
     /// What `opener` returns.
     fn open(&self, opener: &Opener<'_>) -> engines::Result<Box<dyn Engine>> {
-        opener("")
+        opener("", 1)
     }
 }
 
-/// Opens an engine in the run's directory, or in a folder of that name below it.
-pub type Opener<'a> = dyn Fn(&str) -> engines::Result<Box<dyn Engine>> + 'a;
+/// Opens an engine in the run's directory, or in a folder of that name below it, with the memory
+/// budget divided by the number.
+pub type Opener<'a> = dyn Fn(&str, u64) -> engines::Result<Box<dyn Engine>> + 'a;
 
 /// Keys and values, each derived from the record's number alone.
 pub trait Records: Send + Sync {
@@ -65,8 +66,14 @@ pub enum Work<'a> {
     Compact,
     /// Make everything survive power loss.
     Sync,
-    /// Close the engine and open it again; engines that keep nothing stay open.
+    /// Close the engine and open it again; engines that keep nothing stay open. Closing is a phase
+    /// of its own, which is called [`closing_before`] this one.
     Reopen,
+}
+
+/// The name of the phase that closes the engine before phase `name` opens it again.
+pub fn closing_before(name: &str) -> String {
+    format!("close before {name}")
 }
 
 /// A stream of operations.
@@ -118,6 +125,19 @@ impl<'a> Phase<'a> {
     /// Waits for background work.
     pub fn quiesce(name: &str) -> Self {
         Self { name: name.to_owned(), work: Work::Quiesce }
+    }
+
+    /// Closes and opens again.
+    pub fn reopen(name: &str) -> Self {
+        Self { name: name.to_owned(), work: Work::Reopen }
+    }
+
+    /// The names by which results know it.
+    pub fn names(&self) -> Vec<String> {
+        match self.work {
+            Work::Reopen => vec![closing_before(&self.name), self.name.clone()],
+            _ => vec![self.name.clone()],
+        }
     }
 
     /// Compacts.

@@ -21,6 +21,7 @@
 //! in its stream, where steps ascend.
 
 pub mod insert;
+pub mod riak;
 pub mod settee;
 pub mod vpork;
 pub mod ycsb;
@@ -50,6 +51,8 @@ use crate::results::{Client, Comparison};
 pub enum Workload {
     /// New records under random keys.
     Insert(insert::Insert),
+    /// New items on a hash ring of many instances, with copies.
+    Riak(riak::Riak),
     /// Small JSON objects, one by one and in bulk.
     Settee(settee::Settee),
     /// Many threads that write new records and read recent ones.
@@ -102,7 +105,7 @@ pub struct About {
 }
 
 /// Every workload, as `enginelab workloads` lists them.
-pub const ALL: [About; 4] = [insert::ABOUT, settee::ABOUT, vpork::ABOUT, ycsb::ABOUT];
+pub const ALL: [About; 5] = [insert::ABOUT, riak::ABOUT, settee::ABOUT, vpork::ABOUT, ycsb::ABOUT];
 
 /// What the parameters of every workload can tell.
 pub trait Spec {
@@ -122,6 +125,33 @@ pub trait Spec {
     fn tables(&self, _comparison: &Comparison, _summaries: &[Summary<'_>]) -> Vec<Table> {
         Vec::new()
     }
+
+    /// Which growth of the directory the ratios of the published kind are of.
+    fn size_change(&self) -> SizeChange {
+        SizeChange {
+            from: None,
+            to: "reopen".to_owned(),
+            note: "Disk space is the growth of the directory until the engine, compacted and \
+                   closed, is open again. The published runs were closed without compaction.",
+        }
+    }
+
+    /// Whether it repeats the published comparison of Bitcask and LevelDB, so that the ratios of
+    /// this pair are shown without being asked for.
+    fn is_published_comparison(&self) -> bool {
+        false
+    }
+}
+
+/// A growth of the directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SizeChange {
+    /// The phase after which it begins; absent: before the engine was opened.
+    pub from: Option<&'static str>,
+    /// The phase after which it ends.
+    pub to: String,
+    /// The same in words.
+    pub note: &'static str,
 }
 
 impl Workload {
@@ -129,6 +159,7 @@ impl Workload {
     pub fn spec(&self) -> &dyn Spec {
         match self {
             Self::Insert(insert) => insert,
+            Self::Riak(riak) => riak,
             Self::Settee(settee) => settee,
             Self::Vpork(vpork) => vpork,
             Self::Ycsb(ycsb) => ycsb,

@@ -64,7 +64,7 @@ fn every_workload_is_listed_with_a_line_and_has_a_help() {
     assert!(listed.lines().all(|line| line.chars().count() <= 100), "{listed}");
     let names: Vec<&str> =
         listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(names, ["insert", "settee", "vpork", "ycsb"]);
+    assert_eq!(names, ["insert", "riak", "settee", "vpork", "ycsb"]);
     for name in names {
         let mut help = Command::new(env!("CARGO_BIN_EXE_enginelab"));
         help.args(["compare", name, "--help"]).assert().success();
@@ -88,6 +88,65 @@ fn insert_overwrites_and_deletes_and_the_check_knows_what_is_left() {
     }
     let said = refused(&["insert", "--overwrites", "0.9", "--deletes", "0.2"]);
     assert!(said.contains("--overwrites 0.9 and --deletes 0.2: together at most 0.99"), "{said}");
+}
+
+const RIAK: [&str; 5] = ["riak", "--items", "300", "--engines", "bitcask,lsm,memory,raw-append"];
+
+/// By hand: 300 items in 3 copies are 900 records of 32 and 2,656 bytes, of which Bitcask needs 14
+/// more for each in its data files, and 50 in its hint files (18 and the key).
+#[test]
+fn riak_keeps_every_copy_and_reads_each_record_back_once() {
+    let directory = TempDir::new().unwrap();
+    for more in [&[][..], &["--threads", "3"], &["--ring-size", "8", "--copies", "8"]] {
+        let comparison = sound(directory.path(), &[&RIAK[..], more].concat());
+        let copies = if more.contains(&"--copies") { 8 } else { 3 };
+        for run in &comparison.runs {
+            assert_eq!(operations(run, "load", Kind::Insert), 300);
+            let verified = run.verified.unwrap();
+            assert_eq!((verified.read_back, verified.extra), (300, Some(0)), "{}", run.engine);
+            let instances = if copies == 8 { "8" } else { "64" };
+            assert_eq!(run.settings["instances"], instances);
+        }
+        let bitcask = comparison.runs_of("bitcask").next().unwrap();
+        let size = |phase| bitcask.disk_after(phase).unwrap().apparent_bytes;
+        let grown = size("close before restart") - size("open");
+        let copies = 300 * copies;
+        let (data, all) = (copies * (2_656 + 32 + 14), copies * (2_656 + 32 + 14 + 50));
+        assert!((data..all + 64 * 8_192).contains(&grown), "{grown}, not {data} to {all}");
+    }
+}
+
+#[test]
+fn riak_prints_the_published_report_beside_and_what_makes_the_difference() {
+    let directory = TempDir::new().unwrap();
+    let arguments = [&RIAK[..], &["--repeats", "2"]].concat();
+    let printed = printed(directory.path(), &arguments);
+    let rows = rows(&printed);
+    for expected in [
+        "Riak's layout with 300 items: items 300; value 2,656 bytes of JSON, always the same; ",
+        "bitcask : lsm",
+        "published, 5,000 items, 5 runs: Disk space: 1.113 : 1.000; Time taken: 1.000 : 1.016",
+        "Riak's report: insert times in seconds, size changes in bytes",
+        "Riak's Bitcask, 5,000 12.416 12.036 48,871,379 48,871,588.4 3,258",
+        "11.906 48,871,763",
+        "Riak's LevelDB, 500,000 1,921.870 1,921.870 1,627,507,469 1,627,507,469.0 1,085",
+        "What the differences are made of",
+        "Riak's LevelDB, 5,000 2,445.40 100.00 2,927 239 n/a n/a 85",
+        "Time: bitcask took ",
+        "Space: a copy took ",
+        "Memory: 256 MiB for all instances of an engine together, which is 4 MiB for each. ",
+    ] {
+        assert!(rows.iter().any(|row| row.starts_with(expected)), "{expected:?} not in {rows:#?}");
+    }
+    for (arguments, expected) in [
+        (["riak", "--ring-size", "63"], "--ring-size 63: expected a power of two up to 1024"),
+        (["riak", "--ring-size", "2048"], "--ring-size 2048: expected a power of two up to 1024"),
+        (["riak", "--copies", "65"], "--copies 65: each is in a partition of its own"),
+        (["riak", "--copies", "0"], "invalid value '0' for '--copies <N>'"),
+    ] {
+        let said = refused(&arguments);
+        assert!(said.contains(expected), "{said}");
+    }
 }
 
 const SETTEE: [&str; 9] =

@@ -14,7 +14,6 @@ use super::fairness;
 use super::ratios::{self, EngineLines};
 use super::summary::Summary;
 use super::tables::{self, Table};
-use super::terminal::PAIR_NOTES;
 use crate::Result;
 use crate::results::Comparison;
 
@@ -223,7 +222,7 @@ fn published(
     summaries: &[Summary<'_>],
     pairs: &[(String, String)],
 ) -> Markup {
-    let lines = EngineLines::all(summaries);
+    let lines = EngineLines::all(comparison, summaries);
     html! {
         @for (at, pair) in ratios::pairs(comparison, &lines, pairs).iter().enumerate() {
             (section(&format!("pair-{at}"), &pair.title, html! {
@@ -234,7 +233,7 @@ fn published(
                         li { "published, " (title) ": " (disk) "; " (time) }
                     }
                 }
-                p.note { (PAIR_NOTES.join(" ")) }
+                p.note { (ratios::pair_note(comparison)) }
             }))
         }
     }
