@@ -19,6 +19,7 @@ use clap::{Parser, Subcommand};
 
 use self::compare::{CompareArgs, compare};
 use crate::results::Comparison;
+use crate::workload::custom::{self, CustomArgs};
 use crate::workload::insert::InsertArgs;
 use crate::workload::riak::RiakArgs;
 use crate::workload::settee::SetteeArgs;
@@ -37,6 +38,7 @@ Examples:
   enginelab compare settee --long 20000000                 small JSON objects, published beside
   enginelab compare vpork --threads 100                    VPork's report beside the published one
   enginelab compare ycsb --core b --threads 2 --rate 50000 --ycsb-output
+  enginelab compare custom --example > mine.toml; enginelab compare custom mine.toml
   enginelab compare insert --durability power --threads 8 --out result.json
 
 Exit status:
@@ -93,6 +95,9 @@ enum Compare {
     /// Run YCSB's core workloads A to F, or what its property files say
     #[command(after_help = EXAMPLES)]
     Ycsb(Box<CompareArgs<YcsbArgs>>),
+    /// Run what a TOML file describes: keys, sizes of values, phases with a mix of operations each
+    #[command(after_help = EXAMPLES)]
+    Custom(Box<CompareArgs<CustomArgs>>),
 }
 
 /// How a program ended that was able to run.
@@ -138,6 +143,10 @@ pub fn main() -> ExitCode {
         Command::Compare(Compare::Settee(args)) => compare(&args, &[]),
         Command::Compare(Compare::Vpork(args)) => compare(&args, &[]),
         Command::Compare(Compare::Ycsb(args)) => compare(&args, &[]),
+        Command::Compare(Compare::Custom(args)) if args.workload.example => {
+            print(custom::EXAMPLE).map(|()| Ending::Well)
+        }
+        Command::Compare(Compare::Custom(args)) => compare(&args, &[]),
         Command::Diff(args) => diff::diff(&args),
         Command::Report(args) => report::report(&args).map(|()| Ending::Well),
         Command::Merge(args) => merge::merge(&args).map(|()| Ending::Well),

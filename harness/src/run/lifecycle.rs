@@ -120,9 +120,9 @@ impl Run<'_> {
     }
 
     fn traffic(&mut self, name: &str, traffic: &Traffic<'_>, engine: &dyn Engine) -> Result<()> {
-        let client = &self.plan.client;
         let own_ns = self.own_ns(traffic)?;
-        let cut = Cut::new(traffic, client.threads.get(), client.rate);
+        let (threads, rate) = traffic.clients(&self.plan.client);
+        let cut = Cut::new(traffic, threads, rate);
         let records = self.job.records();
         let executed = self.measured(name, || {
             let progress = |done| self.events.progress(done, traffic.steps);
@@ -143,12 +143,13 @@ impl Run<'_> {
         done: &Executed,
         own_ns: Option<f64>,
     ) -> TrafficResult {
+        let (threads, rate) = traffic.clients(&self.plan.client);
         TrafficResult {
             operations: done.hash.count(),
             hash: done.hash.digest(),
             time_limited: done.clocked.items < traffic.steps,
-            threads: self.plan.client.threads.get(),
-            rate: self.plan.client.rate.filter(|_| traffic.paced),
+            threads,
+            rate,
             kinds: figures::by_kind(&done.recorder),
             timeline: done.recorder.timeline().to_vec(),
             own_ns,

@@ -55,7 +55,7 @@ impl Cut {
     /// How `threads` threads share `traffic`, at `rate` operations a second if there is one.
     pub(crate) fn new(traffic: &Traffic<'_>, threads: u32, rate: Option<f64>) -> Self {
         let batch = u64::from(traffic.batch.max(1));
-        if let Some(rate) = rate.filter(|_| traffic.paced) {
+        if let Some(rate) = rate {
             let calls = traffic.steps.div_ceil(batch);
             let rate = rate / batch as f64;
             let pace = Pace { calls, threads, rate, limit: traffic.limit };

@@ -2,11 +2,13 @@
 //! whose operations are derived from theirs. Nothing is stored, everything can be had again: for
 //! the next engine, and to check what an engine kept.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use engines::Engine;
 
 use super::op::Op;
+use crate::results::Client;
 
 /// A workload that is ready to run.
 pub trait Job: Send + Sync {
@@ -92,6 +94,10 @@ pub struct Traffic<'a> {
     pub steps_together: Option<u64>,
     /// Whether `--rate` applies; else the phase goes as fast as it can.
     pub paced: bool,
+    /// Threads of its own; absent: those of all.
+    pub threads: Option<NonZeroU32>,
+    /// Operations a second of its own, which win over `--rate`.
+    pub rate: Option<f64>,
     /// Makes the stream, at its beginning. Every thread has one of its own.
     pub stream: Box<dyn Fn() -> Box<dyn Stream + 'a> + Send + Sync + 'a>,
 }
@@ -160,7 +166,15 @@ impl<'a> Traffic<'a> {
             step_bytes,
             steps_together: None,
             paced: false,
+            threads: None,
+            rate: None,
             stream: Box::new(move || Box::new(stream())),
         }
+    }
+
+    /// The threads and the rate that the phase has where all have those of `client`.
+    pub fn clients(&self, client: &Client) -> (u32, Option<f64>) {
+        let threads = self.threads.unwrap_or(client.threads);
+        (threads.get(), self.rate.or(client.rate.filter(|_| self.paced)))
     }
 }

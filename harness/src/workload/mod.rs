@@ -20,6 +20,7 @@
 //! those before. A workload that must count what came before (the inserts of a mix) keeps the count
 //! in its stream, where steps ascend.
 
+pub mod custom;
 pub mod insert;
 pub mod riak;
 pub mod settee;
@@ -30,10 +31,13 @@ pub mod job;
 pub mod op;
 
 pub mod bacon;
+pub mod choose;
 pub mod keys;
 pub mod rng;
+pub mod sized;
 pub mod texts;
 pub mod values;
+mod zipf;
 
 use std::num::NonZeroU32;
 
@@ -59,6 +63,8 @@ pub enum Workload {
     Vpork(vpork::Vpork),
     /// YCSB's core workloads.
     Ycsb(ycsb::Ycsb),
+    /// What a file of the user says.
+    Custom(custom::Custom),
 }
 
 /// The flags of a workload.
@@ -105,7 +111,8 @@ pub struct About {
 }
 
 /// Every workload, as `enginelab workloads` lists them.
-pub const ALL: [About; 5] = [insert::ABOUT, riak::ABOUT, settee::ABOUT, vpork::ABOUT, ycsb::ABOUT];
+pub const ALL: [About; 6] =
+    [insert::ABOUT, riak::ABOUT, settee::ABOUT, vpork::ABOUT, ycsb::ABOUT, custom::ABOUT];
 
 /// What the parameters of every workload can tell.
 pub trait Spec {
@@ -163,6 +170,7 @@ impl Workload {
             Self::Settee(settee) => settee,
             Self::Vpork(vpork) => vpork,
             Self::Ycsb(ycsb) => ycsb,
+            Self::Custom(custom) => custom,
         }
     }
 

@@ -2,9 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod command_line;
+mod compare;
+mod custom;
 mod failing_engines;
 mod report;
+mod saved_results;
 #[cfg(target_os = "linux")]
 mod signals;
+mod support;
 mod workloads;
 mod ycsb;

@@ -1,73 +1,21 @@
 //! The workloads from outside, but for YCSB's, which have a file of their own.
 
-use std::path::Path;
-
-use assert_cmd::Command;
-use harness::results::{Comparison, Run};
 use harness::workload::op::Kind;
 use tempfile::TempDir;
 
-/// Runs a workload with a result in JSON, which must be without a problem.
-fn sound(directory: &Path, arguments: &[&str]) -> Comparison {
-    let output = compare(directory, arguments).arg("--json").assert().success();
-    let comparison: Comparison = serde_json::from_slice(&output.get_output().stdout).unwrap();
-    assert_eq!(comparison.problems(), Vec::<String>::new());
-    comparison
-}
-
-/// Runs a workload and returns its report.
-fn printed(directory: &Path, arguments: &[&str]) -> String {
-    let output = compare(directory, arguments).assert().success();
-    let printed = String::from_utf8(output.get_output().stdout.clone()).unwrap();
-    assert!(printed.lines().all(|line| line.chars().count() <= 100), "{printed}");
-    printed
-}
-
-fn compare(directory: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_enginelab"));
-    command.arg("compare").args(arguments).arg("--dir").arg(directory);
-    command
-}
-
-/// The lines with their columns one space apart.
-fn rows(printed: &str) -> Vec<String> {
-    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    printed.lines().map(words).collect()
-}
-
-/// Exit status 2, and the one line that says why.
-fn refused(arguments: &[&str]) -> String {
-    let directory = TempDir::new().unwrap();
-    let output = compare(directory.path(), arguments).assert().code(2);
-    let said = String::from_utf8(output.get_output().stderr.clone()).unwrap();
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(output.get_output().stdout.is_empty() && said.starts_with("enginelab: "), "{said}");
-    said
-}
-
-/// Operations of `kind` in the phase called `phase`.
-fn operations(run: &Run, phase: &str, kind: Kind) -> u64 {
-    let traffic = run.phase(phase).unwrap().traffic.as_ref().unwrap();
-    traffic.kinds.get(&kind).map_or(0, |figures| figures.operations)
-}
-
-fn not_found(run: &Run) -> u64 {
-    let traffic = run.phases.iter().filter_map(|phase| phase.traffic.as_ref());
-    traffic.flat_map(|traffic| traffic.kinds.values()).map(|figures| figures.not_found).sum()
-}
+use crate::support::{
+    compare, enginelab, not_found, operations, printed, refused, rows, sound, stdout,
+};
 
 #[test]
 fn every_workload_is_listed_with_a_line_and_has_a_help() {
-    let mut list = Command::new(env!("CARGO_BIN_EXE_enginelab"));
-    let output = list.arg("workloads").assert().success();
-    let listed = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    let listed = stdout(enginelab(&["workloads"]));
     assert!(listed.lines().all(|line| line.chars().count() <= 100), "{listed}");
     let names: Vec<&str> =
         listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(names, ["insert", "riak", "settee", "vpork", "ycsb"]);
+    assert_eq!(names, ["insert", "riak", "settee", "vpork", "ycsb", "custom"]);
     for name in names {
-        let mut help = Command::new(env!("CARGO_BIN_EXE_enginelab"));
-        help.args(["compare", name, "--help"]).assert().success();
+        enginelab(&["compare", name, "--help"]).assert().success();
     }
 }
 
@@ -86,7 +34,8 @@ fn insert_overwrites_and_deletes_and_the_check_knows_what_is_left() {
             assert!((1_100..1_900).contains(&left), "{left}");
         }
     }
-    let said = refused(&["insert", "--overwrites", "0.9", "--deletes", "0.2"]);
+    let said =
+        refused(enginelab(&["compare", "insert", "--overwrites", "0.9", "--deletes", "0.2"]));
     assert!(said.contains("--overwrites 0.9 and --deletes 0.2: together at most 0.99"), "{said}");
 }
 
@@ -144,7 +93,7 @@ fn riak_prints_the_published_report_beside_and_what_makes_the_difference() {
         (["riak", "--copies", "65"], "--copies 65: each is in a partition of its own"),
         (["riak", "--copies", "0"], "invalid value '0' for '--copies <N>'"),
     ] {
-        let said = refused(&arguments);
+        let said = refused(compare(directory.path(), &arguments));
         assert!(said.contains(expected), "{said}");
     }
 }
@@ -187,7 +136,7 @@ fn settee_prints_the_published_clients_beside() {
     }
     let long: Vec<&String> = rows.iter().filter(|row| row.starts_with("2,500 ")).collect();
     assert!(long.len() == 1 && !long[0].contains("n/a"), "{long:?}");
-    let said = refused(&["settee", "--long", "1000000000000"]);
+    let said = refused(enginelab(&["compare", "settee", "--long", "1000000000000"]));
     assert!(said.contains("records in all, but there are 1,000,000,000,000 keys"), "{said}");
 }
 
@@ -232,7 +181,7 @@ fn vpork_prints_its_report_beside_the_published_ones() {
         (["vpork", "--data-size", "99999999"], "there can be at most 16777216"),
         (["vpork", "--iterations", "9999999999999"], "--iterations: at most"),
     ] {
-        let said = refused(&arguments);
+        let said = refused(compare(directory.path(), &arguments));
         assert!(said.contains(expected), "{said}");
     }
 }

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::choose::Distribution;
 use super::properties::Properties;
-use super::{Mix, SelfCheck, Ycsb, YcsbJob};
+use super::{Distribution, Mix, SelfCheck, Ycsb, YcsbJob};
 use crate::cli::size;
 use crate::report::ycsb as lines;
 use crate::results::Comparison;

@@ -117,6 +117,7 @@ fn skew(counts: &[u64]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::workload::ycsb::{Distribution, Mix, Ycsb};
+    use crate::workload::zipf::zeta;
 
     fn check(distribution: Distribution) -> SelfCheck {
         let mix = Mix { read: 0.9, update: 0.0, insert: 0.1, scan: 0.0, read_modify_write: 0.0 };
@@ -130,7 +131,7 @@ mod tests {
         let found = check(Distribution::TrueZipfian);
         assert!((found.skew.unwrap() - 0.99).abs() < 0.05, "{found:?}");
         assert!((found.requests as f64 - 270_000.0).abs() < 1_000.0, "{found:?}");
-        let top = super::super::zipf::zeta(100, 0.99) / super::super::zipf::zeta(10_000, 0.99);
+        let top = zeta(100, 0.99) / zeta(10_000, 0.99);
         assert!((found.hot_hundredth - top).abs() < 0.01, "{found:?} {top}");
         let uniform = check(Distribution::Uniform);
         assert!(uniform.skew.unwrap() < 0.2 && uniform.hot_hundredth < 0.03, "{uniform:?}");

@@ -18,11 +18,9 @@
 
 mod args;
 mod check;
-mod choose;
 mod properties;
 mod records;
 mod stream;
-mod zipf;
 
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -32,9 +30,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::args::YcsbArgs;
 pub use self::check::SelfCheck;
-pub use self::choose::Distribution;
 use self::records::YcsbRecords;
 use self::stream::YcsbStream;
+pub use super::choose::Distribution;
 use super::job::{Job, Phase, Records, Traffic};
 use super::op::{Kind, Op};
 use super::{About, Spec};

@@ -7,20 +7,9 @@
 //! ```
 //! That is how YCSB's own bindings for stores of whole values write a record.
 
+use crate::workload::choose::fnv;
 use crate::workload::job::Records;
 use crate::workload::rng::{SplitMix64, mix};
-
-/// FNV-1a of 64 bits over the 8 bytes of `number`, low byte first, as a number that is not
-/// negative: Java's `Math.abs` of the hash.
-pub(super) fn fnv(mut number: u64) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    for _ in 0..8 {
-        hash ^= number & 0xff;
-        hash = hash.wrapping_mul(0x100_0000_01b3);
-        number >>= 8;
-    }
-    hash.cast_signed().wrapping_abs().cast_unsigned()
-}
 
 /// The records of a workload.
 #[derive(Debug, Clone)]

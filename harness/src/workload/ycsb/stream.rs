@@ -1,11 +1,11 @@
 //! The operations of a run.
 
 use super::Ycsb;
-use super::choose::{Chooser, Wanted};
-use super::zipf::{GrayZipfian, fraction};
+use crate::workload::choose::{Chooser, Wanted};
 use crate::workload::job::Stream;
 use crate::workload::op::{Kind, Op};
 use crate::workload::rng::SplitMix64;
+use crate::workload::zipf::{GrayZipfian, THETA, fraction};
 
 /// The stream of a seed. Step N draws from a generator of its own; only the number of inserts
 /// before it is counted from step to step.
@@ -56,6 +56,7 @@ impl YcsbStream {
                 expected_inserts,
                 hot_records: ycsb.hot_records,
                 hot_operations: ycsb.hot_operations,
+                theta: THETA,
                 seed,
             }),
             scans: match ycsb.zipfian_scan_lengths {

@@ -1,13 +1,13 @@
-//! Which record an operation is about: YCSB's request distributions.
+//! Which record an operation is about: YCSB's request distributions, which other workloads draw
+//! from too.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::records::fnv;
+use super::rng::{SplitMix64, mix};
 use super::zipf::{GrayZipfian, TrueZipfian, fraction};
-use crate::workload::rng::{SplitMix64, mix};
 
 /// How records are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +98,8 @@ pub(super) struct Wanted {
     pub(super) expected_inserts: u64,
     pub(super) hot_records: f64,
     pub(super) hot_operations: f64,
+    /// The exponent of the true zipfian distribution.
+    pub(super) theta: f64,
     pub(super) seed: u64,
 }
 
@@ -112,7 +114,7 @@ impl Chooser {
                 items: items + 2 * wanted.expected_inserts + 1,
             },
             Distribution::TrueZipfian => Self::TrueZipfian {
-                ranks: TrueZipfian::new(items),
+                ranks: TrueZipfian::new(items, wanted.theta),
                 scatter: Scatter::new(items, wanted.seed),
             },
             Distribution::Latest => {
@@ -176,6 +178,18 @@ impl Chooser {
     }
 }
 
+/// FNV-1a of 64 bits over the 8 bytes of `number`, low byte first, as a number that is not
+/// negative: Java's `Math.abs` of the hash.
+pub(super) fn fnv(mut number: u64) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    for _ in 0..8 {
+        hash ^= number & 0xff;
+        hash = hash.wrapping_mul(0x100_0000_01b3);
+        number >>= 8;
+    }
+    hash.cast_signed().wrapping_abs().cast_unsigned()
+}
+
 /// A number below `bound`, which is not zero.
 fn below(rng: &mut SplitMix64, bound: u64) -> u64 {
     let product = u128::from(rng.next_u64()) * u128::from(bound);
@@ -192,6 +206,8 @@ pub(super) struct Scatter {
     seed: u64,
 }
 
+const ROUNDS: u64 = 4;
+
 impl Scatter {
     pub(super) fn new(count: u64, seed: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
@@ -200,12 +216,11 @@ impl Scatter {
 
     /// Where `number`, which is below the count, goes.
     pub(super) fn place(&self, mut number: u64) -> u64 {
-        let mask = (1u64 << self.half_bits) - 1;
+        let mask = self.mask();
         loop {
             let (mut left, mut right) = (number >> self.half_bits, number & mask);
-            for round in 0..4 {
-                let mixed = mix(right ^ mix(self.seed ^ (round << 56))) & mask;
-                (left, right) = (right, left ^ mixed);
+            for round in 0..ROUNDS {
+                (left, right) = (right, left ^ self.mixed(round, right));
             }
             number = (left << self.half_bits) | right;
             if number < self.count {
@@ -213,11 +228,35 @@ impl Scatter {
             }
         }
     }
+
+    /// The number that goes to `place`, which is below the count.
+    pub(super) fn number(&self, mut place: u64) -> u64 {
+        let mask = self.mask();
+        loop {
+            let (mut left, mut right) = (place >> self.half_bits, place & mask);
+            for round in (0..ROUNDS).rev() {
+                (left, right) = (right ^ self.mixed(round, left), left);
+            }
+            place = (left << self.half_bits) | right;
+            if place < self.count {
+                return place;
+            }
+        }
+    }
+
+    fn mask(&self) -> u64 {
+        (1 << self.half_bits) - 1
+    }
+
+    fn mixed(&self, round: u64, half: u64) -> u64 {
+        mix(half ^ mix(self.seed ^ (round << 56))) & self.mask()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::zipf::THETA;
 
     fn wanted(distribution: Distribution, records: u64) -> Wanted {
         Wanted {
@@ -226,6 +265,7 @@ mod tests {
             expected_inserts: 0,
             hot_records: 0.2,
             hot_operations: 0.8,
+            theta: THETA,
             seed: 42,
         }
     }
@@ -255,6 +295,8 @@ mod tests {
         for count in [1, 2, 3, 100, 1_000, 4_096, 5_000] {
             let scatter = Scatter::new(count, 7);
             let mut places: Vec<u64> = (0..count).map(|number| scatter.place(number)).collect();
+            let numbers: Vec<u64> = places.iter().map(|&place| scatter.number(place)).collect();
+            assert_eq!(numbers, (0..count).collect::<Vec<_>>());
             places.sort_unstable();
             assert_eq!(places, (0..count).collect::<Vec<_>>());
         }

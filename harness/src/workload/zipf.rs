@@ -6,7 +6,7 @@
 //! - [`TrueZipfian`] is exact for every rank: rejection-inversion after Hörmann and Derflinger
 //!   ("Rejection-inversion to generate variates from monotone discrete distributions", 1996).
 
-use crate::workload::rng::SplitMix64;
+use super::rng::SplitMix64;
 
 /// The exponent of all YCSB workloads.
 pub(super) const THETA: f64 = 0.99;
@@ -97,6 +97,7 @@ impl GrayZipfian {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TrueZipfian {
     items: u64,
+    theta: f64,
     at_half: f64,
     at_end: f64,
     /// Where the first rank needs no second look.
@@ -104,37 +105,43 @@ pub(super) struct TrueZipfian {
 }
 
 impl TrueZipfian {
-    pub(super) fn new(items: u64) -> Self {
+    /// Over `items` items; `theta` is over 0.
+    pub(super) fn new(items: u64, theta: f64) -> Self {
         Self {
             items,
-            at_half: area(1.5) - 1.0,
-            at_end: area(items as f64 + 0.5),
-            squeeze: 2.0 - area_inverse(area(2.5) - 2.0f64.powf(-THETA)),
+            theta,
+            at_half: area(1.5, theta) - 1.0,
+            at_end: area(items as f64 + 0.5, theta),
+            squeeze: 2.0 - area_inverse(area(2.5, theta) - 2.0f64.powf(-theta), theta),
         }
     }
 
     /// A rank from 0.
     pub(super) fn next(&self, rng: &mut SplitMix64) -> u64 {
+        let theta = self.theta;
         loop {
             let drawn = self.at_end + fraction(rng) * (self.at_half - self.at_end);
-            let place = area_inverse(drawn);
+            let place = area_inverse(drawn, theta);
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "over 0.5")]
             let rank = (place.round() as u64).clamp(1, self.items);
             let at = rank as f64;
-            if at - place <= self.squeeze || drawn >= area(at + 0.5) - at.powf(-THETA) {
+            if at - place <= self.squeeze || drawn >= area(at + 0.5, theta) - at.powf(-theta) {
                 return rank - 1;
             }
         }
     }
 }
 
-/// The area under 1 / x^theta up to `x`, and its inverse.
-fn area(x: f64) -> f64 {
-    (x.powf(1.0 - THETA) - 1.0) / (1.0 - THETA)
+/// The area under 1 / x^theta from 1 to `x`, and its inverse. Written so that they stay exact
+/// where theta is near 1, and are the logarithm and its inverse at 1.
+fn area(x: f64, theta: f64) -> f64 {
+    let power = 1.0 - theta;
+    if power == 0.0 { x.ln() } else { (power * x.ln()).exp_m1() / power }
 }
 
-fn area_inverse(area: f64) -> f64 {
-    (1.0 + area * (1.0 - THETA)).powf(1.0 / (1.0 - THETA))
+fn area_inverse(area: f64, theta: f64) -> f64 {
+    let power = 1.0 - theta;
+    if power == 0.0 { area.exp() } else { ((area * power).ln_1p() / power).exp() }
 }
 
 #[cfg(test)]
@@ -185,19 +192,24 @@ mod tests {
         counts
     }
 
-    /// Every rank's count is within five standard deviations of its expectation.
+    /// Every rank's count is within five standard deviations of its expectation, or of one where
+    /// hardly any is expected.
     #[test]
     fn the_exact_generator_is_exact() {
         let mut rng = SplitMix64::new(42);
-        let zipfian = TrueZipfian::new(500);
-        let counts = counts(500, || zipfian.next(&mut rng));
-        let sum = zeta(500, THETA);
-        for (at, count) in counts.iter().enumerate() {
-            let expected = 1e6 * ((at + 1) as f64).powf(-THETA) / sum;
-            assert!((count - expected).abs() < 5.0 * expected.sqrt(), "{at}: {count} {expected}");
+        for theta in [0.1, 0.5, THETA, 0.999_999_999, 1.0, 1.2, 3.0] {
+            let zipfian = TrueZipfian::new(500, theta);
+            let counts = counts(500, || zipfian.next(&mut rng));
+            let share = |rank: usize| (rank as f64).powf(-theta);
+            let sum: f64 = (1..=500).map(share).sum();
+            for (at, count) in counts.iter().enumerate() {
+                let expected = 1e6 * share(at + 1) / sum;
+                let allowed = 5.0 * expected.max(1.0).sqrt();
+                assert!((count - expected).abs() < allowed, "{theta}, {at}: {count} {expected}");
+            }
+            let one = TrueZipfian::new(1, theta);
+            assert!((0..100).all(|_| one.next(&mut rng) == 0));
         }
-        let one = TrueZipfian::new(1);
-        assert!((0..100).all(|_| one.next(&mut rng) == 0));
     }
 
     /// The two first ranks are exact, the others near: within a fifth of their expectation.

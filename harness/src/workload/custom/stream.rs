@@ -1,0 +1,220 @@
+//! The operations of a phase.
+
+use super::{Custom, Distribution};
+use crate::workload::choose::{self, Chooser, Wanted};
+use crate::workload::job::Stream;
+use crate::workload::op::{Kind, Op};
+use crate::workload::rng::SplitMix64;
+use crate::workload::zipf::{THETA, fraction};
+
+/// The stream of a seed. Every step is derived from its number alone.
+pub(super) struct CustomStream {
+    seed: u64,
+    steps: u64,
+    /// Records inserted in the phases before, and in this one.
+    records: u64,
+    inserts: u64,
+    /// The kinds but inserts, each with the sum of the shares up to it, and the sum of all.
+    kinds: Vec<(f64, Kind)>,
+    sum: f64,
+    chooser: Chooser,
+    scan_lengths: [u64; 2],
+    /// What the versions of this phase begin with.
+    first_version: u64,
+}
+
+/// Versions are those of the phase and the step, so that no two puts have the same.
+const STEP_BITS: u32 = 41;
+
+impl CustomStream {
+    /// The operations of phase `at`, which is one of operations.
+    pub(super) fn new(custom: &Custom, at: usize, seed: u64) -> Self {
+        let phase = &custom.phases[at];
+        let seed = SplitMix64::for_index(seed ^ u64::from_le_bytes(*b"a phase."), at as u64);
+        let seed = seed.clone().next_u64();
+        let mut sum = 0.0;
+        let mut kinds = Vec::new();
+        for (_, kind, share) in phase.mix.unwrap_or_default().shares() {
+            if kind != Kind::Insert && share > 0.0 {
+                sum += share;
+                kinds.push((sum, kind));
+            }
+        }
+        let records = custom.records_before(at);
+        let chooser = Chooser::new(&Wanted {
+            distribution: match phase.distribution.unwrap_or_default() {
+                Distribution::Uniform => choose::Distribution::Uniform,
+                Distribution::Zipfian => choose::Distribution::TrueZipfian,
+                Distribution::Latest => choose::Distribution::Latest,
+                Distribution::Hotspot => choose::Distribution::Hotspot,
+                Distribution::Sequential => choose::Distribution::Sequential,
+                Distribution::Exponential => choose::Distribution::Exponential,
+            },
+            records,
+            expected_inserts: phase.inserts(),
+            hot_records: phase.hot_records.unwrap_or(0.2),
+            hot_operations: phase.hot_operations.unwrap_or(0.8),
+            theta: phase.theta.unwrap_or(THETA),
+            seed,
+        });
+        Self {
+            seed,
+            steps: phase.steps(),
+            records,
+            inserts: phase.inserts(),
+            kinds,
+            sum,
+            chooser,
+            scan_lengths: phase.scan_lengths.unwrap_or([1, 100]),
+            first_version: (at as u64) << STEP_BITS,
+        }
+    }
+
+    /// The inserts among the steps before `step`: spread evenly, and the first step is one.
+    fn inserts_before(&self, step: u64) -> u64 {
+        let product = u128::from(step) * u128::from(self.inserts);
+        u64::try_from(product.div_ceil(self.steps.into())).unwrap_or(u64::MAX)
+    }
+
+    fn kind(&self, rng: &mut SplitMix64) -> Kind {
+        let drawn = fraction(rng) * self.sum;
+        let kind = self.kinds.iter().find(|(sum, _)| drawn < *sum).or(self.kinds.last());
+        kind.map_or(Kind::Read, |(_, kind)| *kind)
+    }
+}
+
+impl Stream for CustomStream {
+    fn step(&mut self, step: u64, settled: u64, out: &mut Vec<Op>) {
+        let version = self.first_version + step + 1;
+        let before = self.inserts_before(step);
+        if self.inserts_before(step + 1) > before {
+            out.push(Op::put(Kind::Insert, self.records + before, version));
+            return;
+        }
+        let mut rng = SplitMix64::for_index(self.seed, step);
+        let kind = self.kind(&mut rng);
+        let newest = (self.records + self.inserts_before(settled)).saturating_sub(1);
+        let record = self.chooser.choose(&mut rng, step, newest);
+        out.push(match kind {
+            Kind::Read => Op::read(record),
+            Kind::Delete => Op::delete(record),
+            Kind::Scan | Kind::ScanBack => {
+                let [least, most] = self.scan_lengths;
+                #[expect(clippy::cast_possible_truncation, reason = "lengths are limited")]
+                let more = rng.below((most - least + 1) as usize) as u64;
+                Op::scan(kind, record, least + more)
+            }
+            kind => Op::put(kind, record, version),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::custom::file;
+
+    fn custom(phases: &str) -> Custom {
+        let text =
+            format!("keys = {{ count = 100_000, bytes = 8 }}\nvalues = {{ bytes = 9 }}\n{phases}");
+        file::parse(&text, "test.toml").unwrap()
+    }
+
+    fn ops(custom: &Custom, phase: usize, lag: u64) -> Vec<Op> {
+        let mut stream = CustomStream::new(custom, phase, 42);
+        let mut ops = Vec::new();
+        for step in 0..custom.phases[phase].steps() {
+            stream.step(step, step.saturating_sub(lag), &mut ops);
+        }
+        ops
+    }
+
+    const LOAD: &str = "[[phases]]\nname = 'load'\noperations = 1000\nmix = { insert = 1 }\n";
+
+    #[test]
+    fn the_mix_is_as_asked_for_and_inserts_are_numbered_through_all_phases() {
+        let run = "[[phases]]\nname = 'run'\noperations = 20_000\n\
+                   mix = { insert = 0.25, read = 0.25, update = 0.2, delete = 0.1, scan = 0.05, \
+                   scan_back = 0.05, read_modify_write = 0.1 }\nscan_lengths = [3, 7]\n";
+        let custom = custom(&format!("{LOAD}{run}{}", run.replace("'run'", "'again'")));
+        assert_eq!(custom.record_count(), 11_000);
+        let load = ops(&custom, 0, 0);
+        assert!((0..1_000).zip(&load).all(|(at, op)| *op == Op::put(Kind::Insert, at, at + 1)));
+        let mut next = 1_000;
+        let mut versions = std::collections::HashSet::new();
+        for phase in [1, 2] {
+            let ops = ops(&custom, phase, 0);
+            for (kind, share) in [
+                (Kind::Read, 0.25f64),
+                (Kind::Update, 0.2),
+                (Kind::Delete, 0.1),
+                (Kind::Scan, 0.05),
+                (Kind::ScanBack, 0.05),
+                (Kind::ReadModifyWrite, 0.1),
+            ] {
+                let count = ops.iter().filter(|op| op.kind == kind).count() as f64;
+                let allowed = 5.0 * (20_000.0 * share * (1.0 - share)).sqrt();
+                assert!((count - 20_000.0 * share).abs() < allowed, "{kind}: {count}");
+            }
+            for op in ops {
+                if op.kind == Kind::Insert {
+                    assert_eq!(op.record, next);
+                    next += 1;
+                }
+                assert!(op.record < next, "{op:?}");
+                assert!(!op.kind.puts() || versions.insert(op.version), "{op:?}");
+                assert!(!op.kind.needs_order() || (3..=7).contains(&op.length), "{op:?}");
+            }
+        }
+        assert_eq!(next, 11_000);
+        assert_ne!(ops(&custom, 1, 0)[1], ops(&custom, 2, 0)[1], "phases are drawn apart");
+    }
+
+    /// What is not settled yet is not chosen.
+    #[test]
+    fn the_newest_settled_record_is_the_most_popular_of_latest() {
+        let run = "[[phases]]\nname = 'run'\noperations = 10_000\n\
+                   mix = { insert = 0.5, read = 0.5 }\ndistribution = 'latest'\n";
+        let custom = custom(&format!("{LOAD}{run}"));
+        for lag in [0, 64] {
+            let mut hits = 0;
+            for (step, op) in (0u64..).zip(ops(&custom, 1, lag)) {
+                // Every other step inserts, the first one does.
+                let newest = 999 + step.saturating_sub(lag).div_ceil(2);
+                assert!(op.kind == Kind::Insert || op.record <= newest, "{op:?} {newest}");
+                hits += u64::from(op.kind == Kind::Read && op.record == newest);
+            }
+            assert!(hits > 500, "{hits}");
+        }
+    }
+
+    #[test]
+    fn a_hotspot_and_an_exponent_are_those_of_the_file() {
+        let phase = |more: &str| {
+            let run = "[[phases]]\nname = 'run'\noperations = 50_000\nmix = { read = 1 }\n";
+            ops(&custom(&format!("{LOAD}{run}{more}")), 1, 0)
+        };
+        let hot = phase("distribution = 'hotspot'\nhot_records = 0.1\nhot_operations = 0.6\n");
+        let hits = hot.iter().filter(|op| op.record < 100).count();
+        // Five standard deviations: 110 each.
+        assert!(hits.abs_diff(30_000) < 550, "{hits}");
+        let zipf = phase("distribution = 'zipfian'\ntheta = 1.5\n");
+        let mut counts = std::collections::HashMap::new();
+        zipf.iter().for_each(|op| *counts.entry(op.record).or_insert(0u32) += 1);
+        let top = f64::from(*counts.values().max().unwrap()) / 50_000.0;
+        let expected = 1.0 / (1..=1_000).map(|rank| f64::from(rank).powf(-1.5)).sum::<f64>();
+        assert!((top - expected).abs() < 0.012, "{top} {expected}");
+    }
+
+    #[test]
+    fn steps_are_the_same_whoever_asks_for_them() {
+        let run = "[[phases]]\nname = 'run'\noperations = 1_000\n\
+                   mix = { insert = 0.3, read = 0.3, delete = 0.4 }\ndistribution = 'zipfian'\n";
+        let custom = custom(&format!("{LOAD}{run}"));
+        let mut odd = CustomStream::new(&custom, 1, 42);
+        let mut of_odd = Vec::new();
+        (1..1_000).step_by(2).for_each(|step| odd.step(step, step, &mut of_odd));
+        let all: Vec<Op> = ops(&custom, 1, 0).into_iter().skip(1).step_by(2).collect();
+        assert_eq!(of_odd, all);
+    }
+}
