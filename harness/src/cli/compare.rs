@@ -133,7 +133,8 @@ impl<W: WorkloadArgs> CompareArgs<W> {
 /// [`Error`] for whatever keeps it from running.
 pub fn compare<W: WorkloadArgs>(args: &CompareArgs<W>, references: &[&str]) -> Result<Ending> {
     let CompareArgs { workload, common: args } = args;
-    let parameters = parameters(workload.workload()?, args);
+    let chosen = workload.workload()?;
+    let parameters = parameters(&chosen, args);
     let earlier = args.resume.as_deref().map(json::read).transpose()?;
     let out = args.out.clone().or_else(|| args.resume.clone());
     args.files.check(out.as_deref().map(|out| ("--out", out)))?;
@@ -150,6 +151,7 @@ pub fn compare<W: WorkloadArgs>(args: &CompareArgs<W>, references: &[&str]) -> R
         keep: args.keep,
         child: ChildCommand::this_program()?,
         interrupt,
+        input: chosen.input.as_ref().map(|input| input.path.as_path()),
     };
     let mut progress = Progress::new(out.clone(), args.keep);
     let comparison = run::compare(selection, parameters, earlier, &site, &mut progress)?;
@@ -161,9 +163,9 @@ pub fn compare<W: WorkloadArgs>(args: &CompareArgs<W>, references: &[&str]) -> R
     Ok(Ending::of(&comparison))
 }
 
-fn parameters(chosen: Chosen, args: &CommonArgs) -> Parameters {
+fn parameters(chosen: &Chosen, args: &CommonArgs) -> Parameters {
     Parameters {
-        workload: chosen.workload,
+        workload: chosen.workload.clone(),
         client: Client {
             threads: args.threads.or(chosen.threads).unwrap_or(NonZeroU32::MIN),
             seed: args.seed,

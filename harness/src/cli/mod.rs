@@ -8,6 +8,7 @@ pub mod merge;
 pub mod report;
 
 mod progress;
+pub mod record;
 pub(crate) mod size;
 pub mod workloads;
 
@@ -23,6 +24,7 @@ use crate::workload::custom::{self, CustomArgs};
 use crate::workload::insert::InsertArgs;
 use crate::workload::riak::RiakArgs;
 use crate::workload::settee::SetteeArgs;
+use crate::workload::trace::TraceArgs;
 use crate::workload::vpork::VporkArgs;
 use crate::workload::ycsb::YcsbArgs;
 use crate::{Error, Result};
@@ -39,6 +41,7 @@ Examples:
   enginelab compare vpork --threads 100                    VPork's report beside the published one
   enginelab compare ycsb --core b --threads 2 --rate 50000 --ycsb-output
   enginelab compare custom --example > mine.toml; enginelab compare custom mine.toml
+  enginelab compare trace cluster52.zst --speed 10       ten times as fast as it was recorded
   enginelab compare insert --durability power --threads 8 --out result.json
 
 Exit status:
@@ -60,6 +63,9 @@ enum Command {
     /// Run engines side by side
     #[command(subcommand, after_help = EXAMPLES)]
     Compare(Compare),
+    /// Write what a workload does to a file, without running an engine, for `compare trace`
+    #[command(subcommand)]
+    Record(record::Record),
     /// Tell what changed from one result to another, beyond noise
     #[command(
         after_help = "Compare results of five repeats or more: with three, only large changes \
@@ -98,6 +104,9 @@ enum Compare {
     /// Run what a TOML file describes: keys, sizes of values, phases with a mix of operations each
     #[command(after_help = EXAMPLES)]
     Custom(Box<CompareArgs<CustomArgs>>),
+    /// Replay the requests of a trace: of Twitter's caches, of YCSB, or of `enginelab record`
+    #[command(after_help = EXAMPLES)]
+    Trace(Box<CompareArgs<TraceArgs>>),
 }
 
 /// How a program ended that was able to run.
@@ -147,6 +156,8 @@ pub fn main() -> ExitCode {
             print(custom::EXAMPLE).map(|()| Ending::Well)
         }
         Command::Compare(Compare::Custom(args)) => compare(&args, &[]),
+        Command::Compare(Compare::Trace(args)) => compare(&args, &[]),
+        Command::Record(what) => record::run(&what).map(|()| Ending::Well),
         Command::Diff(args) => diff::diff(&args),
         Command::Report(args) => report::report(&args).map(|()| Ending::Well),
         Command::Merge(args) => merge::merge(&args).map(|()| Ending::Well),

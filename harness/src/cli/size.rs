@@ -75,6 +75,12 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     if number > 0.0 && number <= 1e9 { Ok(number) } else { Err(wrong()) }
 }
 
+/// Reads how many times faster something goes.
+pub(crate) fn factor(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (1e-3..=1e6).contains(number));
+    number.ok_or_else(|| "expected a number from 0.001 to 1000000".to_owned())
+}
+
 /// Reads a share in percent, with or without the sign.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();

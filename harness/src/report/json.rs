@@ -41,9 +41,17 @@ pub fn read(path: &Path) -> Result<Comparison> {
 /// # Errors
 /// [`Error::Usage`] if something else than a file is there, [`Error::Io`] if it cannot be written.
 pub fn replace_file(path: &Path, text: &str) -> Result<()> {
+    replace_with(path, |mut file| file.write_all(text.as_bytes()).map_err(Error::io("write", path)))
+}
+
+/// [`replace_file`], by what `write` writes.
+///
+/// # Errors
+/// As [`replace_file`], and what `write` returns.
+pub fn replace_with(path: &Path, write: impl FnOnce(&fs::File) -> Result<()>) -> Result<()> {
     let path = &replaced(path)?;
-    let mut file = temporary_beside(path)?;
-    file.write_all(text.as_bytes()).map_err(Error::io("write", path))?;
+    let file = temporary_beside(path)?;
+    write(file.as_file())?;
     set_ordinary_permissions(&file, path)?;
     file.persist(path).map_err(|error| Error::io("write", path)(error.error))?;
     Ok(())

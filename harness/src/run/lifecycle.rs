@@ -31,7 +31,7 @@ use crate::workload::job::{Job, Traffic, Work, closing_before};
 /// # Errors
 /// What the engine or the operating system refuses.
 pub(super) fn run(plan: &RunPlan, open: &Open<'_>, events: &Events) -> Result<()> {
-    let job = plan.workload.spec().job(&plan.client);
+    let job = plan.workload.spec().job(&plan.client)?;
     let mut run = Run {
         plan,
         job: job.as_ref(),
@@ -130,6 +130,7 @@ impl Run<'_> {
             let result = self.traffic_result(traffic, &done, own_ns);
             Ok((done.clocked, Some(result), done))
         })?;
+        self.job.check()?;
         if executed.clocked.items == traffic.steps {
             self.hash.merge(executed.hash);
         }
@@ -185,6 +186,7 @@ impl Run<'_> {
             let (clocked, verified) = read.run(|done| self.events.progress(done, count))?;
             Ok((clocked, None, verified))
         })?;
+        self.job.check()?;
         verified.extra = self.timed("count", || count_extra(engine, &verified))?;
         self.events.send(&Event::Verified(verified));
         Ok(())

@@ -42,6 +42,8 @@ pub struct Site<'a> {
     pub child: ChildCommand,
     /// Set to stop early.
     pub interrupt: &'a AtomicBool,
+    /// What the workload reads.
+    pub input: Option<&'a Path>,
 }
 
 /// Who looks on while a comparison runs.
@@ -98,7 +100,7 @@ pub fn compare(
         if comparison.has_run(engine.name, repeat) {
             continue;
         }
-        let plan = data.plan(engine, repeat, &comparison.workload)?;
+        let plan = data.plan(engine, repeat, &comparison.workload, site.input)?;
         data.set_conditions(&plan.conditions)?;
         observer.run_begins(&plan, number + 1, count);
         let kind = plan::kind_word(engine.kind);
@@ -174,13 +176,19 @@ impl DataDirectory {
         Ok(Self { path, temporary })
     }
 
-    fn plan(&self, engine: &Registration, repeat: u32, parameters: &Parameters) -> Result<RunPlan> {
+    fn plan(
+        &self,
+        engine: &Registration,
+        repeat: u32,
+        parameters: &Parameters,
+        input: Option<&Path>,
+    ) -> Result<RunPlan> {
         let directory = self.path.join(format!("{}-{repeat}", engine.name));
         fs::create_dir(&directory).map_err(Error::io("make directory", &directory))?;
         Ok(RunPlan {
             engine: engine.name.to_owned(),
             repeat,
-            workload: parameters.workload.clone(),
+            workload: parameters.workload.clone().with_input(input),
             client: parameters.client,
             settings: parameters.settings,
             conditions: parameters.conditions,

@@ -2,25 +2,38 @@
 //! not, and their latency counts from then. So an engine that stalls is charged for everything
 //! that had to wait, as its users would be.
 //!
-//! Call number N is due N / rate seconds after the start, and thread N modulo T makes it. The
-//! operation is made just before, while the thread would wait anyway.
+//! Call number N is due N / rate seconds after the start, or when the workload says, and thread N
+//! modulo T makes it. The operation is made just before, while the thread would wait anyway.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// The calls of a phase at a rate.
+/// The calls of a phase, each at its time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     /// Calls in all.
     pub(crate) calls: u64,
     /// Threads that make them.
     pub(crate) threads: u32,
-    /// Calls a second, of all threads together.
-    pub(crate) rate: f64,
-    /// No call is due at this time or later.
-    pub(crate) limit: Option<Duration>,
+}
+
+/// When a call is due, counted from the start; later calls are never due before earlier ones.
+pub(super) type Due<'a> = dyn Fn(u64) -> Duration + Sync + 'a;
+
+/// Of `calls` calls, those that are due before `limit`.
+pub(super) fn calls_before(limit: Option<Duration>, calls: u64, due: &Due<'_>) -> u64 {
+    let Some(limit) = limit else { return calls };
+    let (mut before, mut end) = (0, calls);
+    while before < end {
+        let middle = before + (end - before) / 2;
+        match due(middle) < limit {
+            true => before = middle + 1,
+            false => end = middle,
+        }
+    }
+    before
 }
 
 /// One thread's part.
@@ -36,20 +49,14 @@ pub(super) trait PacedWorker: Send {
 }
 
 impl Pace {
-    /// The calls that are due before the limit.
-    pub(super) fn calls_in_time(self) -> u64 {
-        let Some(limit) = self.limit else { return self.calls };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let due = (limit.as_secs_f64() * self.rate).ceil() as u64;
-        self.calls.min(due)
-    }
-
-    /// Runs the calls with the workers that `worker` makes, telling `progress` the calls done.
+    /// Runs the calls when they are `due`, with the workers that `worker` makes, telling `progress`
+    /// the calls done.
     ///
     /// # Errors
     /// The first error of a worker; the other threads end with their next call then.
     pub(super) fn run<W: PacedWorker>(
         self,
+        due: &Due<'_>,
         worker: impl Fn() -> W,
         progress: impl Fn(u64) + Sync,
     ) -> engines::Result<(Duration, Vec<W>)> {
@@ -64,7 +71,7 @@ impl Pace {
             for (thread, worker) in (0u64..).zip(workers.iter_mut()) {
                 let (shared, progress) = (&shared, &progress);
                 scope.spawn(move || {
-                    if let Err(error) = self.drive(thread, worker, shared, progress) {
+                    if let Err(error) = self.drive(thread, due, worker, shared, progress) {
                         shared.failed.store(true, Ordering::Release);
                         shared.failure.lock().get_or_insert(error);
                     }
@@ -80,16 +87,16 @@ impl Pace {
     fn drive<W: PacedWorker>(
         self,
         thread: u64,
+        due: &Due<'_>,
         worker: &mut W,
         shared: &Shared,
         progress: &(impl Fn(u64) + Sync),
     ) -> engines::Result<()> {
         worker.start();
-        let calls = self.calls_in_time();
         let mut call = thread;
-        while call < calls && !shared.failed.load(Ordering::Acquire) {
+        while call < self.calls && !shared.failed.load(Ordering::Acquire) {
             worker.prepare(call)?;
-            let due = Duration::from_secs_f64(call as f64 / self.rate);
+            let due = due(call);
             wait_until(shared.began + due);
             worker.work(u64::try_from(due.as_nanos()).unwrap_or(u64::MAX))?;
             progress(shared.done.fetch_add(1, Ordering::Relaxed) + 1);
@@ -156,14 +163,15 @@ mod tests {
         }
     }
 
-    fn pace(calls: u64, threads: u32, rate: f64) -> Pace {
-        Pace { calls, threads, rate, limit: None }
+    fn at_rate(rate: f64) -> impl Fn(u64) -> Duration {
+        move |call| Duration::from_secs_f64(call as f64 / rate)
     }
 
     #[test]
     fn every_call_is_made_once_and_none_before_it_is_due() {
         let began = Instant::now();
-        let (took, workers) = pace(50, 3, 2_000.0).run(Noting::default, |_| ()).unwrap();
+        let (took, workers) =
+            Pace { calls: 50, threads: 3 }.run(&at_rate(2_000.0), Noting::default, |_| ()).unwrap();
         assert!(began.elapsed() >= Duration::from_nanos(49 * 500_000));
         assert!(took >= Duration::from_nanos(49 * 500_000));
         let mut calls: Vec<_> = workers.into_iter().flat_map(|worker| worker.calls).collect();
@@ -175,7 +183,8 @@ mod tests {
     #[test]
     fn a_stall_moves_no_due_time() {
         let stalling = || Noting { stall_at: Some(3), ..Noting::default() };
-        let (_, workers) = pace(20, 1, 1_000.0).run(stalling, |_| ()).unwrap();
+        let (_, workers) =
+            Pace { calls: 20, threads: 1 }.run(&at_rate(1_000.0), stalling, |_| ()).unwrap();
         let dues: Vec<u64> = workers[0].calls.iter().map(|call| call.1).collect();
         assert_eq!(dues, (0..20).map(|call| call * 1_000_000).collect::<Vec<_>>());
     }
@@ -184,8 +193,9 @@ mod tests {
     fn a_limit_leaves_the_calls_that_are_due_before_it() {
         let limited = |milliseconds, rate| {
             let limit = Some(Duration::from_millis(milliseconds));
-            Pace { limit, ..pace(1_000, 1, rate) }.calls_in_time()
+            calls_before(limit, 1_000, &at_rate(rate))
         };
+        assert_eq!(calls_before(None, 1_000, &at_rate(100.0)), 1_000);
         assert_eq!(limited(10, 100.0), 1);
         assert_eq!(limited(11, 100.0), 2);
         assert_eq!(limited(0, 100.0), 0);
@@ -195,7 +205,10 @@ mod tests {
     #[test]
     fn the_first_failure_ends_all_threads() {
         let failing = || Noting { fail_at: Some(7), ..Noting::default() };
-        let error = pace(1_000_000, 3, 10_000.0).run(failing, |_| ()).err().unwrap();
+        let error = Pace { calls: 1_000_000, threads: 3 }
+            .run(&at_rate(10_000.0), failing, |_| ())
+            .err()
+            .unwrap();
         assert_eq!(error.to_string(), "here");
     }
 }

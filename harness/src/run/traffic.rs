@@ -8,7 +8,7 @@ use engines::Engine;
 use quanta::Clock;
 
 use super::block::{Block, StreamHash};
-use super::paced::{Pace, PacedWorker};
+use super::paced::{Due, Pace, PacedWorker, calls_before};
 use super::rounds::{Clocked, Rounds, Worker};
 use crate::measure::recorder::Recorder;
 use crate::workload::job::{Records, Stream, Traffic};
@@ -19,8 +19,8 @@ use crate::workload::op::Op;
 pub(crate) enum Cut {
     /// Round by round, as fast as the engine can.
     Rounds(Rounds),
-    /// Call by call, each of `batch` steps, at a rate.
-    Paced { pace: Pace, batch: u32, steps: u64 },
+    /// Call by call, each of `batch` steps, at a rate or at the times that the workload says.
+    Paced { pace: Pace, rate: Option<f64>, batch: u32, steps: u64 },
 }
 
 /// What a phase was.
@@ -55,12 +55,11 @@ impl Cut {
     /// How `threads` threads share `traffic`, at `rate` operations a second if there is one.
     pub(crate) fn new(traffic: &Traffic<'_>, threads: u32, rate: Option<f64>) -> Self {
         let batch = u64::from(traffic.batch.max(1));
-        if let Some(rate) = rate {
-            let calls = traffic.steps.div_ceil(batch);
-            let rate = rate / batch as f64;
-            let pace = Pace { calls, threads, rate, limit: traffic.limit };
-            let steps = traffic.steps.min(pace.calls_in_time().saturating_mul(batch));
-            return Self::Paced { pace, batch: traffic.batch.max(1), steps };
+        if let Some(due) = due(traffic, rate) {
+            let calls = calls_before(traffic.limit, traffic.steps.div_ceil(batch), due.as_ref());
+            let steps = traffic.steps.min(calls.saturating_mul(batch));
+            let pace = Pace { calls, threads };
+            return Self::Paced { pace, rate, batch: traffic.batch.max(1), steps };
         }
         let bytes = SHARE_BYTES.min(ROUND_BYTES / u64::from(threads));
         let most = if traffic.limit.is_some() { LIMITED_SHARE_STEPS } else { SHARE_STEPS };
@@ -87,6 +86,16 @@ impl Cut {
             }
         }
     }
+}
+
+/// When each call of `traffic` is due, unless it goes as fast as it can.
+fn due<'a>(traffic: &'a Traffic<'_>, rate: Option<f64>) -> Option<Box<Due<'a>>> {
+    let batch = u64::from(traffic.batch.max(1));
+    if let Some(times) = &traffic.times {
+        return Some(Box::new(move |call| times(call.saturating_mul(batch))));
+    }
+    let calls_a_second = rate? / batch as f64;
+    Some(Box::new(move |call| Duration::from_secs_f64(call as f64 / calls_a_second)))
 }
 
 /// Whole batches, `wanted` steps of them at most, and small enough for every thread to get some.
@@ -121,10 +130,12 @@ pub(crate) fn execute(
     };
     let (clocked, clients) = match cut {
         Cut::Rounds(rounds) => rounds.run(client, progress)?,
-        Cut::Paced { pace, batch, steps } => {
+        Cut::Paced { pace, rate, batch, steps } => {
+            // Whoever made the cut found the calls due at some time.
+            let due = due(traffic, rate).unwrap_or(Box::new(|_| Duration::ZERO));
             let began = Instant::now();
-            let (running, clients) =
-                pace.run(client, |calls| progress(calls.saturating_mul(batch.into())))?;
+            let (running, clients) = pace
+                .run(due.as_ref(), client, |calls| progress(calls.saturating_mul(batch.into())))?;
             (Clocked { running, wall: began.elapsed(), items: steps }, clients)
         }
     };

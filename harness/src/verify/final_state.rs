@@ -268,8 +268,8 @@ mod tests {
     #[test]
     fn in_an_open_loop_any_threads_last_write_may_stay() {
         let job = Written((0..9).map(|step| put(step % 2, step)).collect());
-        let pace = crate::run::paced::Pace { calls: 9, threads: 3, rate: 1.0, limit: None };
-        let cut = Cut::Paced { pace, batch: 1, steps: 9 };
+        let pace = crate::run::paced::Pace { calls: 9, threads: 3 };
+        let cut = Cut::Paced { pace, rate: Some(1.0), batch: 1, steps: 9 };
         let all = FinalState::replay(&job, &[(9, cut)], 0..10);
         // Thread 0 has steps 0 3 6, thread 1 has 1 4 7, thread 2 has 2 5 8.
         assert_eq!(all.version(0), Some(8));

@@ -135,8 +135,8 @@ impl Insert {
 }
 
 impl Spec for Insert {
-    fn job(&self, client: &Client) -> Box<dyn Job> {
-        Box::new(InsertJob::new(self, client.seed))
+    fn job(&self, client: &Client) -> Result<Box<dyn Job>> {
+        Ok(Box::new(InsertJob::new(self, client.seed)))
     }
 
     fn data_bytes(&self, _client: &Client) -> u64 {

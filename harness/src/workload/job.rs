@@ -8,6 +8,7 @@ use std::time::Duration;
 use engines::Engine;
 
 use super::op::Op;
+use crate::Result;
 use crate::results::Client;
 
 /// A workload that is ready to run.
@@ -22,6 +23,15 @@ pub trait Job: Send + Sync {
     /// What is done between the opening of the engine and its closing, in order. Afterwards the
     /// engine is closed, reopened, and everything is read back.
     fn phases(&self) -> Vec<Phase<'_>>;
+
+    /// Tells whether all operations and records so far could be derived: asked after each phase
+    /// that took some. Only a workload that reads them from a file may have failed.
+    ///
+    /// # Errors
+    /// What the file system said.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Opens what the workload runs on: one engine, unless it is several in a row of their own.
     ///
@@ -78,6 +88,9 @@ pub fn closing_before(name: &str) -> String {
     format!("close before {name}")
 }
 
+/// The time at which a step is due.
+pub type Times<'a> = Box<dyn Fn(u64) -> Duration + Send + Sync + 'a>;
+
 /// A stream of operations.
 pub struct Traffic<'a> {
     /// The steps of the stream.
@@ -98,6 +111,9 @@ pub struct Traffic<'a> {
     pub threads: Option<NonZeroU32>,
     /// Operations a second of its own, which win over `--rate`.
     pub rate: Option<f64>,
+    /// When each step is due, counted from the beginning of the phase, which wins over all rates;
+    /// a later step is never due before an earlier one. `rate` is their mean rate then.
+    pub times: Option<Times<'a>>,
     /// Makes the stream, at its beginning. Every thread has one of its own.
     pub stream: Box<dyn Fn() -> Box<dyn Stream + 'a> + Send + Sync + 'a>,
 }
@@ -168,6 +184,7 @@ impl<'a> Traffic<'a> {
             paced: false,
             threads: None,
             rate: None,
+            times: None,
             stream: Box::new(move || Box::new(stream())),
         }
     }

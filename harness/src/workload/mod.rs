@@ -24,6 +24,7 @@ pub mod custom;
 pub mod insert;
 pub mod riak;
 pub mod settee;
+pub mod trace;
 pub mod vpork;
 pub mod ycsb;
 
@@ -40,8 +41,10 @@ pub mod values;
 mod zipf;
 
 use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tempfile::TempPath;
 
 use self::job::Job;
 use crate::Result;
@@ -65,6 +68,8 @@ pub enum Workload {
     Ycsb(ycsb::Ycsb),
     /// What a file of the user says.
     Custom(custom::Custom),
+    /// Requests of a trace.
+    Trace(trace::Trace),
 }
 
 /// The flags of a workload.
@@ -85,7 +90,7 @@ pub trait WorkloadArgs: clap::Args {
 }
 
 /// A workload, and who it wants for clients where the flags of all workloads do not say.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Chosen {
     /// The workload.
     pub workload: Workload,
@@ -93,11 +98,22 @@ pub struct Chosen {
     pub threads: Option<NonZeroU32>,
     /// Operations a second; absent: as fast as the engine can.
     pub rate: Option<f64>,
+    /// What the runs read, beside their parameters.
+    pub input: Option<Input>,
+}
+
+/// A file that the runs read. A temporary one is removed with this.
+#[derive(Debug)]
+pub struct Input {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What removes it.
+    pub temporary: Option<TempPath>,
 }
 
 impl From<Workload> for Chosen {
     fn from(workload: Workload) -> Self {
-        Self { workload, threads: None, rate: None }
+        Self { workload, threads: None, rate: None, input: None }
     }
 }
 
@@ -111,13 +127,23 @@ pub struct About {
 }
 
 /// Every workload, as `enginelab workloads` lists them.
-pub const ALL: [About; 6] =
-    [insert::ABOUT, riak::ABOUT, settee::ABOUT, vpork::ABOUT, ycsb::ABOUT, custom::ABOUT];
+pub const ALL: [About; 7] = [
+    insert::ABOUT,
+    riak::ABOUT,
+    settee::ABOUT,
+    vpork::ABOUT,
+    ycsb::ABOUT,
+    custom::ABOUT,
+    trace::ABOUT,
+];
 
 /// What the parameters of every workload can tell.
 pub trait Spec {
     /// Makes it ready to run: everything is derived from the client's seed.
-    fn job(&self, client: &Client) -> Box<dyn Job>;
+    ///
+    /// # Errors
+    /// Whatever keeps a file from being read, in a workload that reads one.
+    fn job(&self, client: &Client) -> Result<Box<dyn Job>>;
 
     /// One line that says how much of it there is: `Insert of 500,000 records`.
     fn title(&self) -> String;
@@ -171,6 +197,16 @@ impl Workload {
             Self::Vpork(vpork) => vpork,
             Self::Ycsb(ycsb) => ycsb,
             Self::Custom(custom) => custom,
+            Self::Trace(trace) => trace,
+        }
+    }
+
+    /// The same workload, which reads its operations from `input` if it is one that does.
+    #[must_use]
+    pub fn with_input(self, input: Option<&Path>) -> Self {
+        match self {
+            Self::Trace(trace) => Self::Trace(trace.with_input(input)),
+            other => other,
         }
     }
 

@@ -1,12 +1,13 @@
 //! Values of any size, each derived from its record's number, its version and its size.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::rng::{SplitMix64, mix};
 use super::texts::Texts;
 
 /// What values are made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
     /// Bacon text, which compresses to about a third.

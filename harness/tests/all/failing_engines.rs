@@ -213,6 +213,7 @@ fn misbehaving_for(how: &str, limit: Option<f64>, repeats: u32) -> (Run, Compari
             environment: vec![(VARIABLE.into(), how.into())],
         },
         interrupt: &AtomicBool::new(false),
+        input: None,
     };
     let mut saver = Saver::default();
     let comparison =

@@ -10,5 +10,6 @@ mod saved_results;
 #[cfg(target_os = "linux")]
 mod signals;
 mod support;
+mod trace;
 mod workloads;
 mod ycsb;

@@ -348,9 +348,9 @@ impl Custom {
 }
 
 impl Spec for Custom {
-    fn job(&self, client: &Client) -> Box<dyn Job> {
+    fn job(&self, client: &Client) -> Result<Box<dyn Job>> {
         let records = CustomRecords::new(self, client.seed);
-        Box::new(CustomJob { custom: self.clone(), seed: client.seed, records })
+        Ok(Box::new(CustomJob { custom: self.clone(), seed: client.seed, records }))
     }
 
     fn title(&self) -> String {

@@ -107,9 +107,9 @@ fn record_bytes() -> u64 {
 const RESTART: &str = "restart";
 
 impl Spec for Riak {
-    fn job(&self, client: &Client) -> Box<dyn Job> {
+    fn job(&self, client: &Client) -> Result<Box<dyn Job>> {
         let records = InsertRecords::new(Corpus::Fixed, Framing::Json, client.seed);
-        Box::new(RiakJob { riak: self.clone(), records })
+        Ok(Box::new(RiakJob { riak: self.clone(), records }))
     }
 
     fn title(&self) -> String {

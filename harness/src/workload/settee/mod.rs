@@ -108,8 +108,11 @@ impl Settee {
 }
 
 impl Spec for Settee {
-    fn job(&self, client: &Client) -> Box<dyn Job> {
-        Box::new(SetteeJob { settee: self.clone(), records: SetteeRecords { seed: client.seed } })
+    fn job(&self, client: &Client) -> Result<Box<dyn Job>> {
+        Ok(Box::new(SetteeJob {
+            settee: self.clone(),
+            records: SetteeRecords { seed: client.seed },
+        }))
     }
 
     fn title(&self) -> String {

@@ -102,13 +102,13 @@ impl Vpork {
 }
 
 impl Spec for Vpork {
-    fn job(&self, client: &Client) -> Box<dyn Job> {
-        Box::new(VporkJob {
+    fn job(&self, client: &Client) -> Result<Box<dyn Job>> {
+        Ok(Box::new(VporkJob {
             vpork: self.clone(),
             steps: self.steps(client),
             threads: client.threads.get(),
             records: VporkRecords { seed: client.seed, bytes: self.data_size as usize },
-        })
+        }))
     }
 
     fn title(&self) -> String {

@@ -135,7 +135,7 @@ impl WorkloadArgs for YcsbArgs {
         if !unused.is_empty() {
             eprintln!("warning: properties that mean nothing here: {}", unused.join(", "));
         }
-        Ok(Chosen { workload: Workload::Ycsb(ycsb), threads, rate })
+        Ok(Chosen { threads, rate, ..Workload::Ycsb(ycsb).into() })
     }
 
     fn more_report(&self, comparison: &Comparison) -> Result<String> {

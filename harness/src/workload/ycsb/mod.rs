@@ -36,6 +36,7 @@ pub use super::choose::Distribution;
 use super::job::{Job, Phase, Records, Traffic};
 use super::op::{Kind, Op};
 use super::{About, Spec};
+use crate::Result;
 use crate::report::figures::grouped;
 use crate::results::Client;
 
@@ -147,8 +148,8 @@ impl Ycsb {
 }
 
 impl Spec for Ycsb {
-    fn job(&self, client: &Client) -> Box<dyn Job> {
-        Box::new(YcsbJob::new(self, client.seed))
+    fn job(&self, client: &Client) -> Result<Box<dyn Job>> {
+        Ok(Box::new(YcsbJob::new(self, client.seed)))
     }
 
     fn data_bytes(&self, _client: &Client) -> u64 {
