@@ -4,8 +4,8 @@ use engines::{OpenOptions, registry};
 use harness::workload::rng::SplitMix64;
 
 use crate::Bench;
-use crate::figure::{Figure, Target, median};
 use crate::records::Records;
+use benches::figure::{Figure, Target, median};
 
 pub(crate) fn run(bench: &Bench) -> engines::Result<Vec<Figure>> {
     let mut engines = vec![registry::find("bitcask")?, registry::find("raw-append")?];

@@ -15,17 +15,14 @@ mod records;
 mod small;
 mod tails;
 
-mod figure;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use benches::figure::{Figure, print_figures};
 use clap::{Parser, ValueEnum};
 use harness::cli::parse;
 use harness::measure::machine::Machine;
 use tempfile::TempDir;
-
-use figure::{Figure, print_figures};
 
 /// The figures of the Bitcask engine, measured beside other engines
 #[derive(Debug, Clone, Parser)]

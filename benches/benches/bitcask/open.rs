@@ -6,8 +6,8 @@ use engines::bitcask::{Bitcask, Options};
 use engines::{Batch, Engine};
 
 use crate::Bench;
-use crate::figure::{Figure, Target, median};
 use crate::records::Records;
+use benches::figure::{Figure, Target, median};
 
 /// Records of the second store, without values to speak of: what opening costs is the keys.
 const SMALL_FACTOR: u64 = 6;

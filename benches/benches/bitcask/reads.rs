@@ -13,8 +13,8 @@ use harness::workload::keys::Key;
 use harness::workload::rng::SplitMix64;
 
 use crate::Bench;
-use crate::figure::{Figure, Target, median};
 use crate::records::Records;
+use benches::figure::{Figure, Target, median};
 
 const READS: u64 = 200_000;
 

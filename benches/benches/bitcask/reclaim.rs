@@ -10,8 +10,8 @@ use engines::Engine;
 use engines::bitcask::{Bitcask, Options};
 
 use crate::Bench;
-use crate::figure::{Figure, Target};
 use crate::records::Records;
+use benches::figure::{Figure, Target};
 
 pub(crate) fn run(bench: &Bench) -> engines::Result<Vec<Figure>> {
     let scratch = bench.scratch()?;

@@ -7,7 +7,7 @@ use engines::{Batch, Engine};
 use harness::workload::rng::SplitMix64;
 
 use crate::Bench;
-use crate::figure::{Figure, Target, median};
+use benches::figure::{Figure, Target, median};
 
 const VALUE_BYTES: usize = 250;
 const BATCH: u64 = 100;

@@ -9,8 +9,8 @@ use engines::bitcask::{Bitcask, MergePolicy, Options};
 use harness::workload::rng::SplitMix64;
 
 use crate::Bench;
-use crate::figure::{Figure, Target};
 use crate::records::Records;
+use benches::figure::{Figure, Target};
 
 const READERS: u64 = 4;
 const TIME: Duration = Duration::from_secs(10);

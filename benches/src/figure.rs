@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// One line of the output.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Figure {
+pub struct Figure {
     name: String,
     value: f64,
     unit: &'static str,
@@ -15,17 +15,21 @@ pub(crate) struct Figure {
 /// What a figure is to be.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Target {
+pub enum Target {
+    /// This or less.
     AtMost(f64),
+    /// This or more.
     AtLeast(f64),
 }
 
 impl Figure {
-    pub(crate) fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
+    /// A figure that is held against nothing.
+    pub fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
         Self { name: name.into(), value, unit, target: None }
     }
 
-    pub(crate) fn target(self, target: Target) -> Self {
+    /// The same, held against `target`.
+    pub fn target(self, target: Target) -> Self {
         Self { target: Some(target), ..self }
     }
 
@@ -45,7 +49,7 @@ impl Figure {
 }
 
 /// Prints a table, or one JSON object a line.
-pub(crate) fn print_figures(figures: &[Figure], json: bool) {
+pub fn print_figures(figures: &[Figure], json: bool) {
     for figure in figures {
         match serde_json::to_string(figure) {
             Ok(line) if json => println!("{line}"),
@@ -63,7 +67,7 @@ fn number(value: f64) -> String {
 }
 
 /// The median of some measurements; 0 of none.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
