@@ -66,6 +66,7 @@ impl Lab {
             keep: false,
             child: ChildCommand::this_program()?,
             interrupt: &NEVER,
+            input: None,
         };
         let comparison = compare(selection, parameters, None, &site, &mut Told)?;
         match comparison.problems().first() {
