@@ -1,6 +1,7 @@
 //! The command line.
 
 pub mod compare;
+mod completions;
 pub mod diff;
 pub mod engines;
 pub mod files;
@@ -16,7 +17,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use self::compare::{CompareArgs, compare};
 use crate::results::Comparison;
@@ -82,6 +83,9 @@ Exit status: 0 nothing is worse; 1 something is; 2 they cannot be compared"
     Workloads(workloads::WorkloadsArgs),
     /// List the engines: which are here, how to get the others, what each does for durability
     Engines(engines::EnginesArgs),
+    /// Print what a shell needs to complete commands and flags
+    #[command(after_help = completions::HELP)]
+    Completions(completions::CompletionsArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -163,6 +167,9 @@ pub fn main() -> ExitCode {
         Command::Merge(args) => merge::merge(&args).map(|()| Ending::Well),
         Command::Workloads(args) => workloads::list(&args).map(|()| Ending::Well),
         Command::Engines(args) => engines::list(&args).map(|()| Ending::Well),
+        Command::Completions(args) => {
+            print(&completions::script(args.shell, Cli::command())).map(|()| Ending::Well)
+        }
     })
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use crate::support::{enginelab, refused};
+use crate::support::{enginelab, refused, stdout};
 
 #[test]
 fn what_cannot_be_is_refused_in_one_line() {
@@ -129,4 +129,48 @@ fn workloads_are_listed_a_line_each() {
     let assert = enginelab(&["workloads", "--json"]).assert().success();
     let list: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
     assert_eq!(list.as_array().unwrap().len(), printed.lines().count());
+}
+
+/// Every subcommand, and a flag and a value of one of them.
+#[test]
+fn completions_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = stdout(enginelab(&["completions", shell]));
+        for expected in [
+            "compare",
+            "record",
+            "diff",
+            "report",
+            "merge",
+            "workloads",
+            "engines",
+            "insert",
+            "ycsb",
+            "custom",
+            "trace",
+            "write-odds",
+            "durability",
+        ] {
+            assert!(script.contains(expected), "{expected} is not in what {shell} gets");
+        }
+    }
+    let said = refused(enginelab(&["completions", "csh"]));
+    assert!(said.contains("bash") && said.contains("zsh"), "{said}");
+}
+
+/// The script is one that the shell takes, and completes what has been begun.
+#[test]
+#[cfg(unix)]
+fn bash_completes_with_the_script() {
+    let directory = TempDir::new().unwrap();
+    let script = directory.path().join("script");
+    fs::write(&script, stdout(enginelab(&["completions", "bash"]))).unwrap();
+    let complete = "source \"$1\"; COMP_WORDS=(enginelab compare cu); COMP_CWORD=2; \
+                    _enginelab enginelab cu compare; echo \"${COMPREPLY[@]}\"";
+    let output =
+        std::process::Command::new("bash").args(["-c", complete, "bash"]).arg(&script).output();
+    // Where there is no bash, nothing is completed by it.
+    let Ok(output) = output else { return };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "custom", "{said}");
 }

@@ -6,8 +6,9 @@
 //!    all in one part, in their order, so that it is known whether the key is there.
 //! 3. The operations are taken from the parts in the order noted.
 //!
-//! In memory are the keys of one part, hashed: about 50 bytes for each, so less than a byte for
-//! each key of the trace; and 16 bytes for each second in which something was asked for.
+//! In memory are the keys of one part, hashed, and 16 bytes for each second in which something was
+//! asked for. Measured: 35 MB for 20 million requests on 8.6 million keys, of which 13 MB are there
+//! for any trace; so 2.5 bytes a key, and 200 MB for 70 million different keys.
 
 use std::collections::HashMap;
 use std::fs::File;
