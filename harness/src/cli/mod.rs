@@ -22,6 +22,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use self::compare::{CompareArgs, compare};
 use crate::results::Comparison;
 use crate::workload::custom::{self, CustomArgs};
+use crate::workload::dbbench::DbbenchArgs;
 use crate::workload::insert::InsertArgs;
 use crate::workload::riak::RiakArgs;
 use crate::workload::settee::SetteeArgs;
@@ -38,6 +39,7 @@ Examples:
                                                            the published comparison
   enginelab compare riak --items 5000 --repeats 5 --engines bitcask,lsm
                                                            the same in Riak's layout, explained
+  enginelab compare dbbench --benchmarks fillrandom,readrandom,readwhilewriting --num 100000
   enginelab compare settee --long 20000000                 small JSON objects, published beside
   enginelab compare vpork --threads 100                    VPork's report beside the published one
   enginelab compare ycsb --core b --threads 2 --rate 50000 --ycsb-output
@@ -90,6 +92,9 @@ Exit status: 0 nothing is worse; 1 something is; 2 they cannot be compared"
 
 #[derive(Debug, Subcommand)]
 enum Compare {
+    /// Run db_bench's benchmarks: fillseq, readrandom, readwhilewriting and so on
+    #[command(after_help = EXAMPLES)]
+    Dbbench(Box<CompareArgs<DbbenchArgs>>),
     /// Insert new records under random keys, read all of them back, and compare time and space
     #[command(after_help = EXAMPLES)]
     Insert(Box<CompareArgs<InsertArgs>>),
@@ -151,6 +156,7 @@ pub fn main() -> ExitCode {
         Err(code) => return code,
     };
     exit(match cli.command {
+        Command::Compare(Compare::Dbbench(args)) => compare(&args, &[]),
         Command::Compare(Compare::Insert(args)) => compare(&args, &[]),
         Command::Compare(Compare::Riak(args)) => compare(&args, &[]),
         Command::Compare(Compare::Settee(args)) => compare(&args, &[]),

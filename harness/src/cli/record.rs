@@ -10,6 +10,7 @@ use crate::report::figures::grouped;
 use crate::report::json;
 use crate::results::Client;
 use crate::workload::custom::CustomArgs;
+use crate::workload::dbbench::DbbenchArgs;
 use crate::workload::insert::InsertArgs;
 use crate::workload::riak::RiakArgs;
 use crate::workload::settee::SetteeArgs;
@@ -24,6 +25,8 @@ use crate::{Error, Result};
 pub enum Record {
     /// New records under random keys
     Insert(Box<RecordArgs<InsertArgs>>),
+    /// db_bench's benchmarks, without those that begin anew, reopen, or have a thread beside
+    Dbbench(Box<RecordArgs<DbbenchArgs>>),
     /// Riak's published comparison
     Riak(Box<RecordArgs<RiakArgs>>),
     /// Small JSON objects
@@ -66,6 +69,7 @@ pub struct RecordArgs<W: WorkloadArgs> {
 pub(super) fn run(what: &Record) -> Result<()> {
     match what {
         Record::Insert(args) => args.write(),
+        Record::Dbbench(args) => args.write(),
         Record::Riak(args) => args.write(),
         Record::Settee(args) => args.write(),
         Record::Vpork(args) => args.write(),

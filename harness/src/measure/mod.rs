@@ -5,6 +5,7 @@ pub mod recorder;
 pub mod figures;
 pub mod resources;
 pub mod sampler;
+pub mod told;
 
 pub mod cold;
 pub mod disk;

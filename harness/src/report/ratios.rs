@@ -48,8 +48,11 @@ impl EngineLines {
         }
     }
 
-    /// The four lines of the published report.
-    pub fn lines(&self) -> [String; 4] {
+    /// The four lines of the published report; none for a workload without an insert loop.
+    pub fn lines(&self) -> Vec<String> {
+        if self.times.is_empty() {
+            return Vec::new();
+        }
         let times: Vec<String> = self.times.iter().map(|&time| grouped_decimal(time, 3)).collect();
         let sizes: Vec<String> =
             self.size_changes.iter().map(|&size| grouped_decimal(size, 0)).collect();
@@ -60,7 +63,7 @@ impl EngineLines {
             true => NOT_THERE.to_owned(),
             false => list.join(" "),
         };
-        [
+        vec![
             format!("times (s): {}", listed(times)),
             format!("mean time (s): {mean_time}"),
             format!("size changes (bytes): {}", listed(sizes)),

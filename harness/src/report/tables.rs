@@ -59,8 +59,10 @@ pub fn parameters(comparison: &Comparison) -> Vec<(&'static str, String)> {
 pub fn all(comparison: &Comparison, summaries: &[Summary<'_>]) -> Vec<Table> {
     let skipped = &comparison.skipped;
     let mut tables = comparison.workload.workload.spec().tables(comparison, summaries);
-    tables.push(times(summaries, skipped));
-    tables.extend(certainty(summaries));
+    if summaries.iter().flat_map(|summary| &summary.runs).any(|run| run.phase("load").is_some()) {
+        tables.push(times(summaries, skipped));
+        tables.extend(certainty(summaries));
+    }
     tables.push(sizes(summaries, skipped));
     tables.extend(traffic::latencies(comparison, summaries));
     tables.push(traffic::resources(summaries));

@@ -32,7 +32,7 @@ fn name(kind: Kind) -> &'static str {
         Kind::Update | Kind::UpdateField => "UPDATE",
         Kind::Delete => "DELETE",
         Kind::Read => "READ",
-        Kind::Scan | Kind::ScanBack | Kind::ScanAll => "SCAN",
+        Kind::Scan | Kind::ScanBack | Kind::ScanAll | Kind::Seek => "SCAN",
         Kind::ReadModifyWrite => "READ-MODIFY-WRITE",
         Kind::BatchWrite => "BATCH-INSERT",
         Kind::BatchRead => "BATCH-READ",

@@ -4,6 +4,7 @@
 mod phase;
 mod run;
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -154,7 +155,8 @@ impl Comparison {
                     .map(|problem| format!("{}, run {}: {problem}", run.engine, run.repeat))
             })
             .collect();
-        let complete = self.runs.iter().filter(|run| run.error.is_none());
+        let complete =
+            self.runs.iter().filter(|run| run.error.is_none() && run.left_out.is_empty());
         let mut streams =
             complete.filter_map(|run| run.operations.as_ref().map(|done| (run, done)));
         if let Some((first, expected)) = streams.next() {
@@ -164,6 +166,32 @@ impl Comparison {
                     run.engine, run.repeat, first.engine
                 )
             }));
+        }
+        problems.extend(self.differing_phases());
+        problems
+    }
+
+    /// A line for each phase in which a run executed other operations than the first run that has
+    /// the phase, of those whose runs as a whole are not told apart above: those that left phases
+    /// out.
+    fn differing_phases(&self) -> Vec<String> {
+        let mut first: BTreeMap<&str, (&Run, &Traffic)> = BTreeMap::new();
+        let mut problems = Vec::new();
+        for run in self.runs.iter().filter(|run| run.error.is_none()) {
+            for phase in &run.phases {
+                let traffic = phase.traffic.as_ref().filter(|traffic| !traffic.time_limited);
+                let Some(traffic) = traffic else { continue };
+                let (other, expected) = *first.entry(&phase.name).or_insert((run, traffic));
+                let differs =
+                    (traffic.operations, &traffic.hash) != (expected.operations, &expected.hash);
+                let is_told = run.left_out.is_empty() && other.left_out.is_empty();
+                if differs && !is_told {
+                    problems.push(format!(
+                        "{}, run {}: did not execute the operations that {} did in {}",
+                        run.engine, run.repeat, other.engine, phase.name
+                    ));
+                }
+            }
         }
         problems
     }

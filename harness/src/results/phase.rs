@@ -48,6 +48,9 @@ pub struct Traffic {
     pub rate: Option<f64>,
     /// What each kind of operation did and took.
     pub kinds: BTreeMap<Kind, KindFigures>,
+    /// The same of the thread that worked beside the clients; it did as much as it could.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub background: BTreeMap<Kind, KindFigures>,
     /// Operations that ended in each 100 milliseconds of the phase.
     pub timeline: Vec<u64>,
     /// What an operation costs one client thread with an engine that does nothing, in nanoseconds;

@@ -32,6 +32,12 @@ pub struct Run {
     pub disk_before: Option<DiskUsage>,
     /// What was timed, in the order it happened.
     pub phases: Vec<Phase>,
+    /// Phases that the engine left out, each with the reason: it has no such operations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, String>,
+    /// What the engine told of itself in the phases that ask for it, by phase and name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stats: BTreeMap<String, BTreeMap<String, String>>,
     /// What was found when everything was read back; absent if it was not.
     pub verified: Option<Verified>,
     /// What the engine cannot do that the workload asks for; it is no failure.

@@ -184,6 +184,7 @@ impl Block {
                 }
             }
             Kind::Sync => engine.sync()?,
+            Kind::Seek => seek(engine, key, &mut counts)?,
         }
         Ok(counts)
     }
@@ -238,6 +239,17 @@ fn scan(
         visit(key, value, counts);
         if counts.visited < length { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })
+}
+
+fn seek(engine: &dyn Engine, wanted: &[u8], counts: &mut Counts) -> engines::Result<()> {
+    let mut found = false;
+    engine.scan(KeyRange::from(wanted), Direction::Forward, &mut |key, value| {
+        visit(key, value, counts);
+        found = key == wanted;
+        ControlFlow::Break(())
+    })?;
+    counts.not_found += u64::from(!found);
+    Ok(())
 }
 
 fn visit(key: &[u8], value: &[u8], counts: &mut Counts) {

@@ -49,6 +49,20 @@ pub enum Event {
     },
     /// A phase is over.
     Ended(Box<Phase>),
+    /// The engine leaves a phase out.
+    LeftOut {
+        /// Which.
+        phase: String,
+        /// Why.
+        reason: String,
+    },
+    /// What the engine tells of itself in a phase.
+    Stats {
+        /// Which.
+        phase: String,
+        /// Name and value.
+        told: BTreeMap<String, String>,
+    },
     /// The operations that were acknowledged.
     Operations(Operations),
     /// Everything was read back.

@@ -6,6 +6,7 @@
 //!
 //! An engine that keeps nothing on disk is verified before it is closed, and not reopened.
 
+use std::fs;
 use std::time::Instant;
 
 use engines::{Engine, Error, registry};
@@ -16,12 +17,13 @@ use super::child::Open;
 use super::event::{Event, Events};
 use super::plan::RunPlan;
 use super::rounds::Clocked;
-use super::traffic::{self, Cut, Executed};
+use super::traffic::{self, Cut, Done, Executed};
 use crate::Result;
 use crate::measure::disk;
 use crate::measure::figures;
 use crate::measure::resources::{Memory, Usage};
 use crate::measure::sampler::Sampler;
+use crate::measure::told;
 use crate::results::{Operations, Phase, Traffic as TrafficResult};
 use crate::verify::read_back::{ReadBack, count_extra};
 use crate::workload::job::{Job, Traffic, Work, closing_before};
@@ -55,6 +57,23 @@ pub(super) fn run(plan: &RunPlan, open: &Open<'_>, events: &Events) -> Result<()
                 engine = run.open(&phase.name)?;
             }
             Work::Reopen => {}
+            Work::OpenAgain(times) if engine.capabilities().persistent => {
+                engine = run.timed(&phase.name, || {
+                    (0..*times).try_fold(engine, |engine, _| {
+                        engine.close()?;
+                        run.opened()
+                    })
+                })?;
+            }
+            Work::OpenAgain(_) => run.leave_out(&phase.name, "it keeps nothing on disk"),
+            Work::Anew => {
+                engine.close()?;
+                engine = run.timed(&phase.name, || {
+                    run.empty_directory()?;
+                    run.opened()
+                })?;
+            }
+            Work::Stats => run.tell_stats(&phase.name, engine.as_ref())?,
         }
     }
     run.tell_operations();
@@ -74,8 +93,8 @@ struct Run<'a> {
     open: &'a Open<'a>,
     events: &'a Events,
     clock: Clock,
-    /// The steps of each traffic phase that were done, and how they were shared.
-    executed: Vec<(u64, Cut)>,
+    /// What was done of each traffic phase.
+    executed: Vec<Done>,
     hash: StreamHash,
 }
 
@@ -124,18 +143,48 @@ impl Run<'_> {
         let (threads, rate) = traffic.clients(&self.plan.client);
         let cut = Cut::new(traffic, threads, rate);
         let records = self.job.records();
-        let executed = self.measured(name, || {
-            let progress = |done| self.events.progress(done, traffic.steps);
-            let done = traffic::execute(engine, records, traffic, cut, &self.clock, progress)?;
-            let result = self.traffic_result(traffic, &done, own_ns);
-            Ok((done.clocked, Some(result), done))
-        })?;
+        let measured = match missing(traffic, engine) {
+            Some(missing) => Err(missing.into()),
+            None => self.measured(name, || {
+                let progress = |done| self.events.progress(done, traffic.steps);
+                let done = traffic::execute(engine, records, traffic, cut, &self.clock, progress)?;
+                let result = self.traffic_result(traffic, &done, own_ns);
+                Ok((done.clocked, Some(result), done))
+            }),
+        };
+        let executed = match measured {
+            // All operations are alike: the first one was refused, and nothing was done.
+            Err(crate::Error::Engine(error @ Error::Unsupported { .. })) if traffic.optional => {
+                self.leave_out(name, &error.to_string());
+                self.executed.push(Done { steps: 0, cut, steps_beside: 0 });
+                return Ok(());
+            }
+            measured => measured?,
+        };
         self.job.check()?;
         if executed.clocked.items == traffic.steps {
             self.hash.merge(executed.hash);
         }
-        self.executed.push((executed.clocked.items, executed.cut));
+        let steps_beside = executed.beside.map_or(0, |beside| beside.steps);
+        self.executed.push(Done { steps: executed.clocked.items, cut, steps_beside });
         Ok(())
+    }
+
+    fn leave_out(&self, phase: &str, reason: &str) {
+        self.events.send(&Event::LeftOut { phase: phase.to_owned(), reason: reason.to_owned() });
+    }
+
+    fn tell_stats(&self, phase: &str, engine: &dyn Engine) -> Result<()> {
+        let told = told::told(&self.timed(phase, || engine.stats())?);
+        self.events.send(&Event::Stats { phase: phase.to_owned(), told });
+        Ok(())
+    }
+
+    /// Removes everything in the run's directory, which is this run's alone.
+    fn empty_directory(&self) -> engines::Result<()> {
+        let directory = &self.plan.directory;
+        fs::remove_dir_all(directory).map_err(Error::io("remove", directory))?;
+        fs::create_dir(directory).map_err(Error::io("create directory", directory))
     }
 
     fn traffic_result(
@@ -152,6 +201,11 @@ impl Run<'_> {
             threads,
             rate,
             kinds: figures::by_kind(&done.recorder),
+            background: done
+                .beside
+                .as_ref()
+                .map(|beside| figures::by_kind(&beside.recorder))
+                .unwrap_or_default(),
             timeline: done.recorder.timeline().to_vec(),
             own_ns,
         }
@@ -225,6 +279,19 @@ impl Run<'_> {
         })));
         Ok(outcome)
     }
+}
+
+/// What `engine` lacks for `traffic`, where the workload goes on without: its first step stands for
+/// all of them.
+fn missing(traffic: &Traffic<'_>, engine: &dyn Engine) -> Option<Error> {
+    if !traffic.optional || engine.capabilities().ordered_scan {
+        return None;
+    }
+    let mut ops = Vec::new();
+    (traffic.stream)().step(0, 0, &mut ops);
+    let needs_order = ops.iter().any(|op| op.kind.needs_order());
+    let (engine, operation) = (engine.description().engine, "ordered scan".to_owned());
+    needs_order.then_some(Error::Unsupported { engine, operation })
 }
 
 /// Whether this is the reference point that takes everything and keeps nothing: reading back has

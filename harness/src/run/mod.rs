@@ -10,6 +10,7 @@ mod lifecycle;
 mod memory_cap;
 mod resume;
 
+pub(crate) mod background;
 pub(crate) mod block;
 pub(crate) mod paced;
 pub(crate) mod rounds;

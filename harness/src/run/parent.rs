@@ -206,6 +206,13 @@ impl Following {
                 self.phase = None;
                 self.run.phases.push(*phase);
             }
+            Event::LeftOut { phase, reason } => {
+                self.phase = None;
+                self.run.left_out.insert(phase, reason);
+            }
+            Event::Stats { phase, told } => {
+                self.run.stats.insert(phase, told);
+            }
             Event::Operations(operations) => self.run.operations = Some(operations),
             Event::Verified(verified) => self.run.verified = Some(verified),
             Event::NotApplicable { reason } => self.run.not_applicable = Some(reason),

@@ -2,11 +2,14 @@
 //! open loop of [`paced`](super::paced).
 
 use std::ops::Range;
+use std::sync::Barrier;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use engines::Engine;
 use quanta::Clock;
 
+use super::background::{self, Beside, Gate};
 use super::block::{Block, StreamHash};
 use super::paced::{Due, Pace, PacedWorker, calls_before};
 use super::rounds::{Clocked, Rounds, Worker};
@@ -31,8 +34,19 @@ pub(crate) struct Executed {
     pub(crate) recorder: Recorder,
     /// The hash of what was acknowledged.
     pub(crate) hash: StreamHash,
-    /// How the steps were shared.
+    /// What the thread beside the clients did, if there was one.
+    pub(crate) beside: Option<Beside>,
+}
+
+/// The part of a phase that was executed: what checking the records afterwards goes by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Done {
+    /// Steps of the stream.
+    pub(crate) steps: u64,
+    /// How they were shared.
     pub(crate) cut: Cut,
+    /// Steps of the stream beside.
+    pub(crate) steps_beside: u64,
 }
 
 /// The memory of one thread's operations in one round: enough for the clock to be read seldom,
@@ -104,7 +118,7 @@ pub(crate) fn fair_share(steps: u64, threads: u32, batch: u64, wanted: u64) -> u
     batch.saturating_mul((wanted / batch).clamp(1, fair))
 }
 
-/// Carries out `traffic` on `engine`, telling `progress` the steps done.
+/// Carries out `traffic` on `engine`, and what is beside it, telling `progress` the steps done.
 ///
 /// # Errors
 /// The first error of the engine.
@@ -114,6 +128,35 @@ pub(crate) fn execute(
     traffic: &Traffic<'_>,
     cut: Cut,
     clock: &Clock,
+    progress: impl Fn(u64) + Sync,
+) -> engines::Result<Executed> {
+    let Some(stream) = &traffic.background else {
+        return clients(engine, records, traffic, cut, clock, None, progress);
+    };
+    let gate = Gate::default();
+    // The clients may be done before a thread that was just made runs at all.
+    let is_there = Barrier::new(2);
+    thread::scope(|scope| {
+        let beside = scope.spawn(|| {
+            is_there.wait();
+            background::run(engine, records, stream(), &gate, clock)
+        });
+        is_there.wait();
+        let executed = clients(engine, records, traffic, cut, clock, Some(&gate), progress);
+        gate.close();
+        let beside = beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(Executed { beside: Some(beside?), ..executed? })
+    })
+}
+
+/// Carries out `traffic` without what is beside it, which `gate` keeps in step.
+fn clients(
+    engine: &dyn Engine,
+    records: &dyn Records,
+    traffic: &Traffic<'_>,
+    cut: Cut,
+    clock: &Clock,
+    gate: Option<&Gate>,
     progress: impl Fn(u64) + Sync,
 ) -> engines::Result<Executed> {
     let client = || Client {
@@ -127,12 +170,15 @@ pub(crate) fn execute(
         block: Block::default(),
         recorder: Recorder::new(clock.clone()),
         acknowledged: StreamHash::default(),
+        gate,
     };
     let (clocked, clients) = match cut {
         Cut::Rounds(rounds) => rounds.run(client, progress)?,
         Cut::Paced { pace, rate, batch, steps } => {
             // Whoever made the cut found the calls due at some time.
             let due = due(traffic, rate).unwrap_or(Box::new(|_| Duration::ZERO));
+            // Calls are due at any time: there is no moment at which the clock stands.
+            gate.inspect(|gate| gate.enter());
             let began = Instant::now();
             let (running, clients) = pace
                 .run(due.as_ref(), client, |calls| progress(calls.saturating_mul(batch.into())))?;
@@ -145,7 +191,7 @@ pub(crate) fn execute(
         recorder.merge(client.recorder);
         hash.merge(client.acknowledged);
     }
-    Ok(Executed { clocked, recorder, hash, cut })
+    Ok(Executed { clocked, recorder, hash, beside: None })
 }
 
 /// One thread that uses the engine.
@@ -160,6 +206,7 @@ struct Client<'a> {
     block: Block,
     recorder: Recorder,
     acknowledged: StreamHash,
+    gate: Option<&'a Gate>,
 }
 
 impl Client<'_> {
@@ -178,11 +225,13 @@ impl Worker for Client<'_> {
     }
 
     fn work(&mut self, clock_ns: u64) -> engines::Result<()> {
+        self.gate.inspect(|gate| gate.enter());
         let mut start = self.recorder.resume(clock_ns);
         for call in self.block.calls() {
             let counts = self.block.execute(self.engine, call)?;
             start = self.recorder.record(call.kind, start, counts);
         }
+        self.gate.inspect(|gate| gate.leave());
         self.acknowledged.merge(self.block.hash());
         Ok(())
     }
@@ -228,7 +277,7 @@ pub(crate) fn own_cost(
     let batch = u64::from(traffic.batch.max(1));
     let share = fair_share(items, 1, batch, SHARE_BYTES / traffic.step_bytes.max(1));
     let cut = Cut::Rounds(Rounds { items, threads: 1, share, limit: None });
-    let executed = execute(null, records, traffic, cut, clock, |_| ())?;
+    let executed = clients(null, records, traffic, cut, clock, None, |_| ())?;
     let operations = executed.hash.count().max(1);
     Ok(executed.clocked.running.div_f64(operations as f64))
 }

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::run::traffic::Cut;
+use crate::run::traffic::{Cut, Done};
 use crate::workload::job::{Job, Stream, Traffic, Work};
 use crate::workload::op::{Kind, Op};
 
@@ -29,16 +29,25 @@ pub(crate) struct FinalState {
 impl FinalState {
     /// Goes through the operations that were executed: those of the job's traffic phases, in order,
     /// each with the steps that were done and how they were shared.
-    pub(crate) fn replay(job: &dyn Job, executed: &[(u64, Cut)], range: Range<u64>) -> Self {
+    pub(crate) fn replay(job: &dyn Job, executed: &[Done], range: Range<u64>) -> Self {
         let count = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
         let mut state = Self { range, versions: vec![ABSENT; count], rivals: HashMap::new() };
-        let phases = job.phases();
-        let traffic = phases.iter().filter_map(|phase| match &phase.work {
-            Work::Traffic(traffic) => Some(traffic),
-            _ => None,
-        });
-        for (traffic, &(steps, cut)) in traffic.zip(executed) {
-            state.go_through(traffic, steps, cut);
+        let mut executed = executed.iter();
+        for phase in job.phases() {
+            match &phase.work {
+                Work::Traffic(traffic) => {
+                    let Some(done) = executed.next() else { break };
+                    state.go_through(traffic, done.steps, done.cut);
+                    if let Some(stream) = &traffic.background {
+                        state.go_straight(stream(), done.steps_beside, |step| step);
+                    }
+                }
+                Work::Anew => {
+                    state.versions.fill(ABSENT);
+                    state.rivals.clear();
+                }
+                _ => {}
+            }
         }
         state
     }
@@ -59,10 +68,10 @@ impl FinalState {
     fn go_through(&mut self, traffic: &Traffic<'_>, steps: u64, cut: Cut) {
         match cut {
             Cut::Rounds(rounds) if rounds.threads == 1 => {
-                self.go_straight(traffic, steps, |step| cut.settled(step, step));
+                self.go_straight((traffic.stream)(), steps, |step| cut.settled(step, step));
             }
             Cut::Paced { pace, .. } if pace.threads == 1 => {
-                self.go_straight(traffic, steps, |step| cut.settled(step, step));
+                self.go_straight((traffic.stream)(), steps, |step| cut.settled(step, step));
             }
             Cut::Rounds(rounds) => {
                 let mut streams = streams(traffic, rounds.threads);
@@ -93,8 +102,13 @@ impl FinalState {
     }
 
     /// One thread: every write is after those before it.
-    fn go_straight(&mut self, traffic: &Traffic<'_>, steps: u64, settled: impl Fn(u64) -> u64) {
-        let (mut stream, mut ops) = ((traffic.stream)(), Vec::new());
+    fn go_straight(
+        &mut self,
+        mut stream: Box<dyn Stream + '_>,
+        steps: u64,
+        settled: impl Fn(u64) -> u64,
+    ) {
+        let mut ops = Vec::new();
         for step in 0..steps {
             ops.clear();
             stream.step(step, settled(step), &mut ops);
@@ -173,6 +187,7 @@ fn written(op: &Op) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::rounds::Rounds;
     use crate::workload::job::{Phase, Records};
 
     /// Steps written down one by one.
@@ -209,8 +224,12 @@ mod tests {
 
     fn state(job: &Written, threads: u32, share: u64, range: Range<u64>) -> FinalState {
         let items = job.0.len() as u64;
-        let rounds = crate::run::rounds::Rounds { items, threads, share, limit: None };
-        FinalState::replay(job, &[(items, Cut::Rounds(rounds))], range)
+        let rounds = Rounds { items, threads, share, limit: None };
+        FinalState::replay(job, &[done(items, Cut::Rounds(rounds))], range)
+    }
+
+    fn done(steps: u64, cut: Cut) -> Done {
+        Done { steps, cut, steps_beside: 0 }
     }
 
     fn alternatives(state: &FinalState, record: u64) -> Vec<Option<u64>> {
@@ -265,19 +284,69 @@ mod tests {
         assert_eq!((later.version(1), alternatives(&later, 1)), (Some(20), vec![]));
     }
 
+    /// A phase, an empty directory, and a phase with another stream beside it.
+    struct Anew;
+
+    impl Records for Anew {
+        fn write_key(&self, _: u64, _: &mut Vec<u8>) {}
+
+        fn write_value(&self, _: u64, _: u64, _: &mut Vec<u8>) {}
+    }
+
+    impl Job for Anew {
+        fn records(&self) -> &dyn Records {
+            self
+        }
+
+        fn record_count(&self) -> u64 {
+            10
+        }
+
+        fn phases(&self) -> Vec<Phase<'_>> {
+            let puts = |first: u64| {
+                move || move |step: u64, out: &mut Vec<Op>| out.push(put(step, first + step))
+            };
+            vec![
+                Phase::traffic("before", Traffic::new(6, 1, puts(100))),
+                Phase { name: "empty".to_owned(), work: Work::Anew },
+                Phase::traffic("after", Traffic::new(3, 1, puts(200)).beside(puts(300))),
+            ]
+        }
+    }
+
+    #[test]
+    fn what_was_removed_is_gone_and_the_stream_beside_has_the_last_word() {
+        for threads in [1, 2] {
+            let rounds = Rounds { items: 6, threads, share: 1, limit: None };
+            let cut = Cut::Rounds(rounds);
+            let after = Rounds { items: 3, ..rounds };
+            let executed =
+                [done(6, cut), Done { steps: 3, cut: Cut::Rounds(after), steps_beside: 2 }];
+            let all = FinalState::replay(&Anew, &executed, 0..10);
+            let versions: Vec<_> = (0..6).map(|record| all.version(record)).collect();
+            let expected = [Some(300), Some(301), Some(202), None, None, None];
+            assert_eq!(versions, expected);
+            assert!((0..6).all(|record| alternatives(&all, record).is_empty()));
+            // What left the second phase out did not do any of it.
+            let executed = [done(6, cut), done(0, Cut::Rounds(after))];
+            let none = FinalState::replay(&Anew, &executed, 0..10);
+            assert!((0..10).all(|record| none.version(record).is_none()));
+        }
+    }
+
     #[test]
     fn in_an_open_loop_any_threads_last_write_may_stay() {
         let job = Written((0..9).map(|step| put(step % 2, step)).collect());
         let pace = crate::run::paced::Pace { calls: 9, threads: 3 };
         let cut = Cut::Paced { pace, rate: Some(1.0), batch: 1, steps: 9 };
-        let all = FinalState::replay(&job, &[(9, cut)], 0..10);
+        let all = FinalState::replay(&job, &[done(9, cut)], 0..10);
         // Thread 0 has steps 0 3 6, thread 1 has 1 4 7, thread 2 has 2 5 8.
         assert_eq!(all.version(0), Some(8));
         assert_eq!(alternatives(&all, 0), [Some(4), Some(6)]);
         assert_eq!(all.version(1), Some(7));
         assert_eq!(alternatives(&all, 1), [Some(3), Some(5)]);
         // What had not been executed when the time was up has not happened.
-        let some = FinalState::replay(&job, &[(2, cut)], 0..10);
+        let some = FinalState::replay(&job, &[done(2, cut)], 0..10);
         assert_eq!((some.version(0), some.version(1)), (Some(0), Some(1)));
     }
 }

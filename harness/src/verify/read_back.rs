@@ -8,7 +8,7 @@ use engines::{Engine, Error};
 use super::final_state::{FinalState, RECORDS_A_PASS};
 use crate::results::Verified;
 use crate::run::rounds::{Clocked, Rounds, Worker};
-use crate::run::traffic::{Cut, fair_share};
+use crate::run::traffic::{Done, fair_share};
 use crate::workload::job::{Job, Records};
 
 /// Which records, by how many threads.
@@ -16,7 +16,7 @@ pub(crate) struct ReadBack<'a> {
     pub(crate) engine: &'a dyn Engine,
     pub(crate) job: &'a dyn Job,
     /// What was executed of each traffic phase.
-    pub(crate) executed: &'a [(u64, Cut)],
+    pub(crate) executed: &'a [Done],
     pub(crate) threads: u32,
 }
 

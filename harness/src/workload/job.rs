@@ -81,6 +81,13 @@ pub enum Work<'a> {
     /// Close the engine and open it again; engines that keep nothing stay open. Closing is a phase
     /// of its own, which is called [`closing_before`] this one.
     Reopen,
+    /// Close the engine and open it again, so often, in one phase; engines that keep nothing leave
+    /// it out.
+    OpenAgain(u64),
+    /// Close the engine, remove everything that it kept, and open it in an empty directory.
+    Anew,
+    /// Ask the engine for its figures of the moment.
+    Stats,
 }
 
 /// The name of the phase that closes the engine before phase `name` opens it again.
@@ -114,9 +121,19 @@ pub struct Traffic<'a> {
     /// When each step is due, counted from the beginning of the phase, which wins over all rates;
     /// a later step is never due before an earlier one. `rate` is their mean rate then.
     pub times: Option<Times<'a>>,
+    /// Whether an engine that has no such operations leaves the phase out and goes on with the
+    /// next one; else it ends the run. All operations of such a phase are alike, and where another
+    /// stream writes beside, reads in key order are the only ones that an engine may not have.
+    pub optional: bool,
+    /// What one more thread does beside, as long as the others work; its latencies are recorded
+    /// apart. Where it writes, the others must not: nothing orders their writes.
+    pub background: Option<MakeStream<'a>>,
     /// Makes the stream, at its beginning. Every thread has one of its own.
-    pub stream: Box<dyn Fn() -> Box<dyn Stream + 'a> + Send + Sync + 'a>,
+    pub stream: MakeStream<'a>,
 }
+
+/// Makes a stream at its beginning.
+pub type MakeStream<'a> = Box<dyn Fn() -> Box<dyn Stream + 'a> + Send + Sync + 'a>;
 
 /// The operations of a phase, by step. What a step does may depend on the steps before it, which
 /// the stream can derive, and on nothing else: every engine and every repeat gets the same.
@@ -185,6 +202,8 @@ impl<'a> Traffic<'a> {
             threads: None,
             rate: None,
             times: None,
+            optional: false,
+            background: None,
             stream: Box::new(move || Box::new(stream())),
         }
     }
@@ -193,5 +212,12 @@ impl<'a> Traffic<'a> {
     pub fn clients(&self, client: &Client) -> (u32, Option<f64>) {
         let threads = self.threads.unwrap_or(client.threads);
         (threads.get(), self.rate.or(client.rate.filter(|_| self.paced)))
+    }
+
+    /// The same, with another stream beside it.
+    #[must_use]
+    pub fn beside<S: Stream + 'a>(mut self, stream: impl Fn() -> S + Send + Sync + 'a) -> Self {
+        self.background = Some(Box::new(move || Box::new(stream())));
+        self
     }
 }

@@ -21,6 +21,7 @@
 //! in its stream, where steps ascend.
 
 pub mod custom;
+pub mod dbbench;
 pub mod insert;
 pub mod riak;
 pub mod settee;
@@ -56,6 +57,8 @@ use crate::results::{Client, Comparison};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum Workload {
+    /// The benchmarks of db_bench.
+    Dbbench(dbbench::Dbbench),
     /// New records under random keys.
     Insert(insert::Insert),
     /// New items on a hash ring of many instances, with copies.
@@ -127,12 +130,13 @@ pub struct About {
 }
 
 /// Every workload, as `enginelab workloads` lists them.
-pub const ALL: [About; 7] = [
+pub const ALL: [About; 8] = [
     insert::ABOUT,
     riak::ABOUT,
     settee::ABOUT,
     vpork::ABOUT,
     ycsb::ABOUT,
+    dbbench::ABOUT,
     custom::ABOUT,
     trace::ABOUT,
 ];
@@ -191,6 +195,7 @@ impl Workload {
     /// Its parameters.
     pub fn spec(&self) -> &dyn Spec {
         match self {
+            Self::Dbbench(dbbench) => dbbench,
             Self::Insert(insert) => insert,
             Self::Riak(riak) => riak,
             Self::Settee(settee) => settee,

@@ -35,11 +35,13 @@ pub enum Kind {
     BatchRead,
     /// Make everything acknowledged so far survive power loss.
     Sync,
+    /// Visit the first record from a key on, in key order; it is found if it has that key.
+    Seek,
 }
 
 impl Kind {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Insert,
         Self::Update,
         Self::Delete,
@@ -52,6 +54,7 @@ impl Kind {
         Self::BatchWrite,
         Self::BatchRead,
         Self::Sync,
+        Self::Seek,
     ];
 
     /// Whether the record has another value afterwards.
@@ -61,7 +64,7 @@ impl Kind {
 
     /// Whether the engine must be able to scan in key order.
     pub fn needs_order(self) -> bool {
-        matches!(self, Self::Scan | Self::ScanBack)
+        matches!(self, Self::Scan | Self::ScanBack | Self::Seek)
     }
 
     /// In a few words.
@@ -79,6 +82,7 @@ impl Kind {
             Self::BatchWrite => "batch write",
             Self::BatchRead => "batch read",
             Self::Sync => "sync",
+            Self::Seek => "seek",
         }
     }
 }

@@ -4,6 +4,7 @@
 mod command_line;
 mod compare;
 mod custom;
+mod dbbench;
 mod failing_engines;
 mod report;
 mod saved_results;

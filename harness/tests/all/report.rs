@@ -226,6 +226,28 @@ fn engines_that_did_other_things_are_not_compared_in_silence() {
     assert!(problems.iter().any(|problem| problem.starts_with("lsm, run 1: did not execute")));
 }
 
+/// An engine that left a phase out did less as a whole: its other phases are held against those of
+/// the others.
+#[test]
+fn an_engine_that_left_a_phase_out_must_have_done_the_same_in_the_others() {
+    let mut comparison = comparison();
+    for load in comparison.runs.iter_mut().flat_map(|run| &mut run.phases) {
+        let hash = "xxh3-sum:0123".to_owned();
+        load.traffic = Some(Traffic { operations: ITEMS, hash, ..Traffic::default() });
+    }
+    let problems = comparison.problems().len();
+    let run = &mut comparison.runs[1];
+    run.left_out.insert("scans".into(), "lsm has no ordered scan".into());
+    run.operations.as_mut().unwrap().count -= 1;
+    assert_eq!(comparison.problems().len(), problems);
+    let load = comparison.runs[1].phases.iter_mut().find(|phase| phase.name == "load").unwrap();
+    load.traffic.as_mut().unwrap().hash = "xxh3-sum:ffff".into();
+    let told = comparison.problems();
+    assert_eq!(told.len(), problems + 1);
+    let expected = "lsm, run 1: did not execute the operations that bitcask did in load";
+    assert!(told.iter().any(|line| line == expected), "{told:?}");
+}
+
 /// Every row has a place for every column, and what goes in comes out, whatever is in a name.
 #[test]
 fn csv_has_a_row_for_each_phase_of_each_run() {

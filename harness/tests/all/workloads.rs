@@ -13,7 +13,8 @@ fn every_workload_is_listed_with_a_line_and_has_a_help() {
     assert!(listed.lines().all(|line| line.chars().count() <= 100), "{listed}");
     let names: Vec<&str> =
         listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(names, ["insert", "riak", "settee", "vpork", "ycsb", "custom", "trace"]);
+    let expected = ["insert", "riak", "settee", "vpork", "ycsb", "dbbench", "custom", "trace"];
+    assert_eq!(names, expected);
     for name in names {
         enginelab(&["compare", name, "--help"]).assert().success();
     }

@@ -34,6 +34,13 @@ pub(crate) fn record(
                         phase.name
                     )));
                 }
+                if traffic.background.is_some() {
+                    return Err(Error::Usage(format!(
+                        "phase {:?} has a thread beside the others: how much it does is known only \
+                         to a run",
+                        phase.name
+                    )));
+                }
                 let count = write(traffic, &mut writer)?;
                 job.check()?;
                 operations += count;
@@ -50,6 +57,12 @@ pub(crate) fn record(
             Work::Compact => PhaseKind::Compact,
             Work::Sync => PhaseKind::Sync,
             Work::Reopen => PhaseKind::Reopen,
+            Work::OpenAgain(_) | Work::Anew | Work::Stats => {
+                return Err(Error::Usage(format!(
+                    "phase {:?} has no operations that a trace could hold",
+                    phase.name
+                )));
+            }
         };
         phases.push(TracePhase::without_operations(&phase.name, kind));
     }
