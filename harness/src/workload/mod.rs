@@ -10,7 +10,7 @@
 //!      each with a [`job::Stream`] that derives the operations of step N.
 //!    - a [`Spec`] of the parameters: what is said of them, and the way to the job.
 //! 2. Add a variant to [`Workload`], a line to `Workload::spec` and to [`ALL`], and one to
-//!    `Compare` in `cli/mod.rs`.
+//!    `Compare` in `cli/mod.rs` and to `Record` in `cli/record.rs`.
 //!
 //! Everything else is there: child processes, threads, clocks, latencies, resources, disk space,
 //! verification by replaying the streams, results, resuming, tables. `insert.rs` is the example to

@@ -123,7 +123,7 @@ fn a_cache_trace_does_what_its_requests_say_plain_and_compressed() {
     for run in &comparison.runs {
         for kind in Kind::ALL {
             let expected = model.kinds.get(&kind).copied().unwrap_or(0);
-            assert_eq!(operations(run, "run", kind), expected, "{kind} {}", run.engine);
+            assert_eq!(operations(run, "load", kind), expected, "{kind} {}", run.engine);
         }
         assert_eq!(not_found(run), model.misses, "{}", run.engine);
         let verified = run.verified.unwrap();
@@ -177,7 +177,7 @@ fn a_list_of_ycsb_is_replayed_in_key_order_too() {
     lines += "SCAN usertable user098 50 [ <all fields>]\nDELETE usertable user001\n";
     let file = place.file("ycsb.log", &lines);
     for run in place.replay(&[&file], &["--engines", "lsm,memory"]).runs {
-        let kinds = &run.phase("run").unwrap().traffic.as_ref().unwrap().kinds;
+        let kinds = &run.phase("load").unwrap().traffic.as_ref().unwrap().kinds;
         let counts: Vec<_> = kinds.iter().map(|(kind, of)| (*kind, of.operations)).collect();
         let expected = [
             (Kind::Insert, 101),
@@ -268,7 +268,7 @@ fn a_trace_is_replayed_at_its_speed() {
     for threads in ["1", "2"] {
         let arguments = ["--engines", "memory", "--speed", "20", "--threads", threads];
         let comparison = place.replay(&[&file], &arguments);
-        let run = comparison.runs[0].phase("run").unwrap();
+        let run = comparison.runs[0].phase("load").unwrap();
         // 5 seconds and a half, the second of two requests of its second.
         assert!(run.seconds >= 5.5 / 20.0, "{}", run.seconds);
         let rate = run.traffic.as_ref().unwrap().rate.unwrap();
@@ -345,6 +345,8 @@ fn a_line_that_is_no_request_is_told_or_skipped() {
     let packed = place.file("cut", packed);
     assert!(refused(compare(&place.data, &["trace", &packed])).contains("cannot read"));
     assert!(refused(compare(&place.data, &["trace", "nowhere"])).contains("cannot read nowhere"));
+    let folder = refused(compare(&place.data, &["trace", text(&place.data)]));
+    assert!(folder.contains("data is not an ordinary file"), "{folder}");
     assert!(place.is_clean());
 }
 

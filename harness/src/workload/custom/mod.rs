@@ -11,6 +11,7 @@ mod check;
 mod file;
 mod records;
 mod stream;
+mod words;
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
@@ -25,7 +26,6 @@ use super::job::{self, Job, Records, Traffic, Work};
 use super::op::Kind;
 use super::sized::Content;
 use super::{About, Chosen, Spec, Workload, WorkloadArgs};
-use crate::report::figures::grouped;
 use crate::results::Client;
 use crate::{Error, Result};
 
@@ -259,42 +259,6 @@ impl Phase {
     fn is_traffic(&self) -> bool {
         self.kind == PhaseKind::Operations
     }
-
-    /// What it does, in words.
-    fn words(&self) -> String {
-        match self.kind {
-            PhaseKind::Operations => {}
-            PhaseKind::Quiesce => return format!("{}: quiesce", self.name),
-            PhaseKind::Compact => return format!("{}: compact", self.name),
-            PhaseKind::Sync => return format!("{}: sync", self.name),
-            PhaseKind::Reopen => return format!("{}: reopen", self.name),
-        }
-        let mut parts = Vec::new();
-        parts.extend(self.operations.map(|count| format!("{} operations", grouped(count.get()))));
-        parts.extend(self.seconds.map(|seconds| format!("{seconds} s")));
-        let mix = self.mix.unwrap_or_default();
-        for (_, kind, share) in mix.shares().into_iter().filter(|(_, _, share)| *share > 0.0) {
-            parts.push(format!("{share} {kind}"));
-        }
-        if mix.insert < 1.0 {
-            let name = serde_json::to_value(self.distribution.unwrap_or_default());
-            parts.extend(name.ok().and_then(|name| name.as_str().map(str::to_owned)));
-        }
-        for (name, value) in [
-            ("theta", self.theta),
-            ("hot records", self.hot_records),
-            ("hot operations", self.hot_operations),
-            ("threads", self.threads.map(|threads| threads.get().into())),
-            ("rate", self.rate),
-            ("batch", self.batch.map(|batch| batch.get().into())),
-        ] {
-            parts.extend(value.map(|value| format!("{name} {value}")));
-        }
-        if let Some([least, most]) = self.scan_lengths {
-            parts.push(format!("scans of {least} to {most}"));
-        }
-        format!("{}: {}", self.name, parts.join(", "))
-    }
 }
 
 impl Values {
@@ -312,23 +276,6 @@ impl Values {
         {
             mean.ceil() as u64
         }
-    }
-
-    fn words(&self) -> String {
-        let of_one = |size: Size| match size {
-            Size { bytes: [least, most], .. } if least == most => grouped(least.into()),
-            Size { bytes: [least, most], .. } => {
-                format!("{} to {}", grouped(least.into()), grouped(most.into()))
-            }
-        };
-        let sizes = match self.all_sizes().as_slice() {
-            [only] => of_one(*only),
-            sizes => {
-                let words = sizes.iter().map(|size| format!("{} ({})", of_one(*size), size.share));
-                words.collect::<Vec<_>>().join(", ")
-            }
-        };
-        format!("{sizes} bytes of {}", self.content.words())
     }
 }
 
@@ -354,25 +301,11 @@ impl Spec for Custom {
     }
 
     fn title(&self) -> String {
-        let phases = self.phases.iter().filter(|phase| phase.is_traffic()).count();
-        let records = grouped(self.record_count());
-        match phases {
-            1 => format!("Custom: one phase of operations on {records} records"),
-            _ => format!("Custom: {phases} phases of operations on {records} records"),
-        }
+        words::title(self)
     }
 
     fn parameters(&self) -> Vec<(&'static str, String)> {
-        let Keys { count, bytes, form, prefix } = &self.keys;
-        let form = match form {
-            KeyForm::Decimal => "decimal, ascending",
-            KeyForm::Hex => "hexadecimal, random",
-        };
-        let after = if prefix.is_empty() { String::new() } else { format!(", after {prefix:?}") };
-        let keys = format!("at most {} of {bytes} bytes, {form}{after}", grouped(count.get()));
-        let mut words = vec![("keys", keys), ("value", self.values.words())];
-        words.extend(self.phases.iter().map(|phase| ("phase", phase.words())));
-        words
+        words::parameters(self)
     }
 
     fn data_bytes(&self, _client: &Client) -> u64 {

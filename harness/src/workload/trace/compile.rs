@@ -28,6 +28,9 @@ use crate::{Error, Result};
 
 const PARTS: usize = 64;
 
+/// The name by which all reports know the phase that fills the store.
+const PHASE: &str = "load";
+
 /// A trace that is being compiled.
 pub(super) struct Compiler<'a> {
     directory: &'a Path,
@@ -186,7 +189,7 @@ impl<'a> Compiler<'a> {
             times: self.times.len() as u64,
             phases: vec![
                 TracePhase {
-                    name: "run".to_owned(),
+                    name: PHASE.to_owned(),
                     kind: PhaseKind::Operations,
                     operations: self.operations,
                     batch: 1,

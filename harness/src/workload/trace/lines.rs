@@ -27,6 +27,10 @@ pub(super) fn is_recorded(path: &Path) -> Result<bool> {
 
 fn first_bytes(path: &Path) -> Result<Vec<u8>> {
     let file = File::open(path).map_err(Error::io("read", path))?;
+    // What has been looked at once would be gone from a pipe.
+    if !file.metadata().map_err(Error::io("read", path))?.is_file() {
+        return Err(Error::Usage(format!("{} is not an ordinary file", path.display())));
+    }
     let mut first = Vec::new();
     file.take(8).read_to_end(&mut first).map_err(Error::io("read", path))?;
     Ok(first)
