@@ -112,7 +112,8 @@ mod tests {
     fn what_is_wrong_is_told_with_its_line() {
         let right = "[keys]\ncount = 1000\nbytes = 8\n\n[values]\nbytes = 100\n\n\
                      [[phases]]\nname = 'load'\noperations = 900\nmix = { insert = 1 }\n\n\
-                     [[phases]]\nname = 'run'\noperations = 10\nmix = { read = 0.5, update = 0.5 }\n\
+                     [[phases]]\nname = 'run'\noperations = 10\n\
+                     mix = { read = 0.5, update = 0.5 }\n\
                      distribution = 'zipfian'\n";
         parse(right, "w").unwrap();
         for (old, new, expected) in [
@@ -135,7 +136,8 @@ mod tests {
             (
                 "bytes = 8",
                 "bytes = 2",
-                "line 2: count: 1,000 keys, but a prefix of 0 and 2 digits behind it make 100, in: count = 1000",
+                "line 2: count: 1,000 keys, but a prefix of 0 and 2 digits behind it make 100, \
+                 in: count = 1000",
             ),
             (
                 "bytes = 8",
@@ -223,7 +225,8 @@ mod tests {
             (
                 "'zipfian'",
                 "'pareto'",
-                "line 17: unknown variant `pareto`, expected one of `uniform`, `zipfian`, `latest`, `hotspot`, `sequential`, `exponential`",
+                "line 17: unknown variant `pareto`, expected one of `uniform`, `zipfian`, \
+                 `latest`, `hotspot`, `sequential`, `exponential`",
             ),
             (
                 "'zipfian'",
@@ -266,7 +269,8 @@ mod tests {
             (
                 "'zipfian'",
                 "'zipfian'\nkind = 'wait'",
-                "line 18: unknown variant `wait`, expected one of `operations`, `quiesce`, `compact`, `sync`, `reopen`",
+                "line 18: unknown variant `wait`, expected one of `operations`, `quiesce`, \
+                 `compact`, `sync`, `reopen`",
             ),
             ("insert = 1 }", "update = 1 }", "line 11: mix: there is no record before this phase"),
         ] {

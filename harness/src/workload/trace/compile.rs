@@ -281,7 +281,7 @@ struct Known {
 }
 
 impl Known {
-    /// What a request does: see the table in `requests.rs`. Versions have the size alone.
+    /// What a request does: see `requests.rs`. Versions have the size alone.
     fn take(&mut self, entry: &Entry, facts: &mut Facts) -> Op {
         let was_there = self.is_there;
         let kind = match (entry.what, was_there) {
@@ -359,7 +359,7 @@ impl KeyTable {
 mod tests {
     use super::*;
 
-    /// By hand, from the table in `requests.rs`.
+    /// By hand, from `requests.rs`.
     #[test]
     fn what_a_request_does_depends_on_what_is_there() {
         let mut facts = Facts::default();

@@ -1,6 +1,6 @@
 //! The replay of a trace: of requests that somebody logged, or of a workload that
-//! `enginelab record` wrote down. What a request of a foreign trace becomes, the table in
-//! `requests.rs` says.
+//! `enginelab record` wrote down. What a request of a foreign trace becomes, `requests.rs`
+//! says.
 //!
 //! Every trace is replayed from one kind of file (`format.rs`), from which steps are read in any
 //! order, so that memory does not grow with the trace: other traces are compiled to it once, before

@@ -1,20 +1,17 @@
 //! Requests as traces write them, one a line.
 //!
-//! | Twitter's cache traces | is |
-//! |---|---|
-//! | `get`, `gets` | a read |
-//! | `set` | an update: a put that reads nothing |
-//! | `add` | an insert where the key is not there, else a read, which finds it and leaves it |
-//! | `replace`, `cas`, `append`, `prepend`, `incr`, `decr` | a read and a put where the key is there, else a read, which misses |
-//! | `delete` | a deletion |
+//! Of Twitter's cache traces:
+//! - `get` and `gets` are reads;
+//! - `set` is an update: a put that reads nothing;
+//! - `add` is an insert where the key is not there, else a read, which finds it and leaves it;
+//! - `replace`, `cas`, `append`, `prepend`, `incr` and `decr` are a read and a put where the key is
+//!   there, else a read, which misses;
+//! - `delete` is a deletion.
 //!
-//! | YCSB's lists | is |
-//! |---|---|
-//! | `READ` | a read |
-//! | `INSERT` | an insert |
-//! | `UPDATE` | an update of a field: a read and a put of a value as large as before where the key is there, else an insert |
-//! | `SCAN` | a scan |
-//! | `DELETE` | a deletion |
+//! Of YCSB's lists:
+//! - `READ` is a read, `INSERT` an insert, `SCAN` a scan, `DELETE` a deletion;
+//! - `UPDATE` is an update of a field where the key is there: a read and a put of a value as large
+//!   as before; else an insert.
 //!
 //! A key is there from its first write in the trace until it is deleted: what was in a cache before
 //! the trace began is not known. A put has the size of value that the trace says; nothing else of
