@@ -12,11 +12,14 @@
 //! Every so many entries are a restart point, so that a search can halve its way in. The keys of
 //! data and index blocks are internal keys, those of the metaindex block plain bytes.
 
+mod approach;
 mod builder;
+mod cursor;
 mod reader;
 
 pub(crate) use builder::BlockBuilder;
-pub(crate) use reader::{Block, BlockView, EntryCursor, KeyFormat, Origin};
+pub(crate) use cursor::EntryCursor;
+pub(crate) use reader::{Block, BlockView, KeyFormat, Origin};
 
 const FIXED32_BYTES: usize = 4;
 
