@@ -11,9 +11,11 @@
 //! What the crate `snap` cannot do, and why this is here: stop in the middle. A lookup needs half
 //! of a block on average, and decompression is most of what a lookup costs.
 //!
-//! [`run`] copies 16 bytes for each element, or 64, whatever its length, and what is too much is
-//! written over by the next element. Elements that do not fit that (long ones, copies that overlap
-//! themselves, the last bytes of the input) go through [`Decoder::step`], byte by byte.
+//! [`run`] copies 32 bytes for each element, or 64, whatever its length, and what is too much is
+//! written over by the next element. In a text no processor can guess which kind comes next, so
+//! literals and copies take the same instructions, with another place to copy from. Elements that
+//! do not fit that (long ones, copies that overlap themselves, the last bytes of the input) go
+//! through [`Decoder::step`], byte by byte.
 //!
 //! # Invariant
 //! The unsafe code is [`run`] and [`copy`]. They read and write only while the input holds 65 bytes
@@ -26,6 +28,9 @@ use std::ptr;
 
 /// So many bytes are copied at once, and so many the output is longer than the content.
 pub(super) const SLACK: usize = 64;
+
+/// Longer ones have their length behind the tag.
+const LONGEST_SHORT_LITERAL: usize = 60;
 
 /// What is wrong with the input, if it is.
 pub(super) type Result<T> = std::result::Result<T, &'static str>;
@@ -155,32 +160,26 @@ fn run(
             (usize::from(*tag), u32::from_le(ptr::read_unaligned(tag.add(1).cast())))
         };
         let (kind, upper) = (tag & 3, tag >> 2);
-        if kind == 0 {
-            if upper >= 60 {
-                break;
-            }
-            // SAFETY: the 64 bytes behind the tag lie in the input, and so do those at `written` in
-            // the output.
-            unsafe { copy(source.add(at + 1), target.add(written), upper + 1) };
-            written += upper + 1;
-            at += upper + 2;
-            continue;
-        }
-        if kind == 3 {
-            break;
-        }
+        let is_literal = kind == 0;
         // One byte of it and three bits of the tag, or two bytes.
         let high = ((tag & 0xe0) << 3) & usize::from(kind != 1).wrapping_sub(1);
         let distance = (behind as usize & ((1 << (8 * kind)) - 1)) | high;
         let length = select_unpredictable(kind == 1, (upper & 7) + 4, upper + 1);
-        if length > distance || distance > written {
+        let longest = select_unpredictable(is_literal, LONGEST_SHORT_LITERAL, distance);
+        if length > longest || distance > written || kind == 3 {
             break;
         }
-        // SAFETY: it starts inside what is written, and reads at most 64 bytes, which end before
+        // SAFETY: a literal lies behind the tag, in the input with the 64 bytes from there on. A
+        // copy starts inside what is written, and reads at most 64 bytes, which end before
         // `written + 64`, in the output. What it needs of them lies before `written`.
-        unsafe { copy(target.add(written - distance), target.add(written), length) };
+        unsafe {
+            let literal = source.add(at + 1);
+            let copied = target.add(written.wrapping_sub(distance)).cast_const();
+            let from = select_unpredictable(is_literal, literal, copied);
+            copy(from, target.add(written), length);
+        }
         written += length;
-        at += kind + 1;
+        at += 1 + select_unpredictable(is_literal, length, kind);
     }
     (at, written)
 }
@@ -192,12 +191,12 @@ fn run(
 unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: the caller's promise. Each piece is read before it is written.
     unsafe {
-        let first: [u8; 16] = ptr::read_unaligned(from.cast());
+        let first: [u8; 32] = ptr::read_unaligned(from.cast());
         ptr::write_unaligned(to.cast(), first);
         // Few elements are longer.
-        if length > 16 {
-            let rest: [u8; 48] = ptr::read_unaligned(from.add(16).cast());
-            ptr::write_unaligned(to.add(16).cast(), rest);
+        if length > 32 {
+            let rest: [u8; 32] = ptr::read_unaligned(from.add(32).cast());
+            ptr::write_unaligned(to.add(32).cast(), rest);
         }
     }
 }
