@@ -23,6 +23,7 @@ use super::manifest::Change;
 use super::merge_iter::MergeIter;
 use super::output::OutputTable;
 use super::picker::{Choice, Merge};
+use super::reach::Reach;
 use super::retention::Retention;
 use super::split::{Part, split};
 use super::table::ReadOptions;
@@ -175,6 +176,7 @@ impl<'a> Job<'a> {
             }
         }
         let mut retention = Retention::new(&self.snapshots);
+        let mut reach = Reach::new(&self.version, self.merge.output_level, &self.core.home.options);
         let mut output: Option<OutputTable<'_>> = None;
         let mut looked = 0;
         while input.valid() {
@@ -185,12 +187,17 @@ impl<'a> Job<'a> {
             }
             let below = || self.version.may_hold_below(self.merge.output_level, entry.user_key);
             if retention.keeps(&entry, below) {
-                if let Some(full) = output.take_if(|output| self.is_full(output, &entry)) {
-                    self.finish(full)?;
+                let is_wide = reach.extend(entry.user_key);
+                let ends = |output: &mut OutputTable<'_>| {
+                    (is_wide || self.is_full(output)) && !output.ends_with(entry.user_key)
+                };
+                if let Some(ended) = output.take_if(ends) {
+                    self.finish(ended)?;
                 }
                 let output = match &mut output {
                     Some(output) => output,
                     None => {
+                        reach.restart();
                         let number = self.core.file_numbers.take();
                         output.insert(OutputTable::create(&self.core.home, number)?)
                     }
@@ -209,16 +216,10 @@ impl<'a> Job<'a> {
         output.map_or(Ok(()), |output| self.finish(output))
     }
 
-    /// Whether `entry` goes to the next table.
-    fn is_full(&self, output: &OutputTable<'_>, entry: &ParsedKey<'_>) -> bool {
+    fn is_full(&self, output: &OutputTable<'_>) -> bool {
         // A part is about one table: do not leave a small rest for a second one.
-        let limit = self
-            .core
-            .home
-            .options
-            .table_bytes
-            .saturating_add(self.core.home.options.table_bytes / 2);
-        output.size() >= limit && !output.ends_with(entry.user_key)
+        let table_bytes = self.core.home.options.table_bytes;
+        output.size() >= table_bytes.saturating_add(table_bytes / 2)
     }
 
     fn finish(&self, output: OutputTable<'_>) -> Result<()> {

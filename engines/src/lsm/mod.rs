@@ -42,6 +42,7 @@ mod output;
 mod pace;
 mod picker;
 mod poison;
+mod reach;
 mod retention;
 mod snapshot;
 mod split;

@@ -15,7 +15,8 @@
 //! the key space) merged with what it overlaps one level down.
 //!
 //! A table that overlaps nothing, neither in its level (0) nor in the next one, moves down as it is:
-//! sequential inserts are never rewritten.
+//! sequential inserts are never rewritten. One that would overlap too much from there (see the
+//! `reach` module) is rewritten, in smaller tables.
 
 mod by_hand;
 
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use crate::lsm::edit::LEVEL_COUNT;
 use crate::lsm::filename::FileNumber;
 use crate::lsm::options::Options;
+use crate::lsm::reach::is_too_wide;
 use crate::lsm::version::{TableFile, UserRange, Version};
 
 #[cfg(test)]
@@ -144,11 +146,13 @@ impl Situation<'_> {
         self.merge_down(0, level0.to_vec())
     }
 
-    /// Whether a level-0 table shares keys neither with another one nor with level 1.
+    /// Whether a level-0 table can move: it shares keys neither with another one nor with level 1,
+    /// nor with too much below.
     fn stands_alone(&self, table: &Arc<TableFile>) -> bool {
         let range = table.range();
         self.version.overlapping(0, range).all(|other| Arc::ptr_eq(other, table))
             && self.version.overlapping(1, range).next().is_none()
+            && !is_too_wide(self.version, 1, range, self.options)
     }
 
     /// The next idle table of a level behind the last one, round the key space.
@@ -170,7 +174,8 @@ impl Situation<'_> {
         if lower.iter().any(|table| self.is_busy(table)) {
             return None;
         }
-        if lower.is_empty() && level > 0 {
+        let may_move = !is_too_wide(self.version, level + 1, range, self.options);
+        if lower.is_empty() && level > 0 && may_move {
             return Some(Choice::Move { from: level, to: level + 1, tables: upper });
         }
         if level > 0 {

@@ -128,6 +128,18 @@ fn level_zero_tables_that_stand_alone_move_down() {
 }
 
 #[test]
+fn a_table_that_would_overlap_too_much_from_its_new_level_is_rewritten() {
+    // Twice the ratio times the size of a table: 200 MiB.
+    let with_below = |mib| picked(&[(1, 1, "a", "c", 150), (3, 2, "b", "b", mib)]);
+    assert_eq!(with_below(200), Picked::Move(1, 2, vec![1]));
+    assert_eq!(with_below(201), Picked::Merge(vec![(1, 1)], 2));
+    let mut specs = level0(7);
+    specs.extend([(0, 1, "A", "B", 1), (2, 2, "A", "B", 201)]);
+    let inputs = all_of(&specs).into_iter().filter(|(_, number)| *number != 2).collect();
+    assert_eq!(picked(&specs), Picked::Merge(inputs, 1));
+}
+
+#[test]
 fn sequential_tables_all_move() {
     let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let specs: Vec<_> = (0u64..).zip(keys).map(|(at, key)| (0, 10 + at, key, key, 1)).collect();
