@@ -37,6 +37,7 @@ mod counters;
 mod group;
 mod inventory;
 mod janitor;
+mod key_count;
 mod manifest;
 mod output;
 mod pace;

@@ -7,6 +7,7 @@ use super::core::Home;
 use super::edit::TableInfo;
 use super::filename::{FileKind, FileNumber};
 use super::key::{EntryKind, ParsedKey};
+use super::key_count::KeySketch;
 use super::pace::Pace;
 use super::table::{TableBuilder, TableOptions};
 use super::version::TableFile;
@@ -22,6 +23,7 @@ pub(crate) struct OutputTable<'a> {
     leftover: Leftover<'a>,
     last_user_key: Option<Vec<u8>>,
     is_clean: bool,
+    keys: KeySketch,
 }
 
 impl<'a> OutputTable<'a> {
@@ -39,12 +41,22 @@ impl<'a> OutputTable<'a> {
             has_table_filter: true,
         };
         let builder = TableBuilder::new(Arc::clone(&file), options)?;
-        Ok(Self { home, number, builder, file, leftover, last_user_key: None, is_clean: true })
+        Ok(Self {
+            home,
+            number,
+            builder,
+            file,
+            leftover,
+            last_user_key: None,
+            is_clean: true,
+            keys: KeySketch::default(),
+        })
     }
 
     /// Adds an entry; `key` is `entry` as it is stored.
     pub(crate) fn add(&mut self, entry: &ParsedKey<'_>, key: &[u8], value: &[u8]) -> Result<()> {
         self.is_clean &= entry.kind == EntryKind::Value && !self.ends_with(entry.user_key);
+        self.keys.add(entry.user_key);
         let last = self.last_user_key.get_or_insert_default();
         last.clear();
         last.extend_from_slice(entry.user_key);
@@ -72,7 +84,7 @@ impl<'a> OutputTable<'a> {
             smallest: summary.smallest,
             largest: summary.largest,
         };
-        Ok(TableFile::new(info, self.is_clean, self.home.disposal.clone()))
+        Ok(TableFile::written(info, self.is_clean, Some(self.keys), self.home.disposal.clone()))
     }
 }
 

@@ -46,6 +46,11 @@ impl KeyHash {
         Self(mul(mul(hash ^ u64::from_le_bytes(last), WORD), SEED))
     }
 
+    /// All of it, as even as a hash is.
+    pub(crate) fn bits64(self) -> u64 {
+        self.0
+    }
+
     fn line(self, line_count: usize) -> usize {
         let line = (u128::from(self.0 >> 32) * line_count as u128) >> 32;
         usize::try_from(line).unwrap_or_default()

@@ -16,6 +16,7 @@ use super::edit::{LEVEL_COUNT, TableInfo};
 use super::filename::FileNumber;
 use super::janitor::Disposal;
 use super::key::user_key;
+use super::key_count::KeySketch;
 
 /// The tables of one moment.
 #[derive(Debug, Clone, Default)]
@@ -158,13 +159,25 @@ pub(crate) struct TableFile {
     /// Known to hold one version of each of its keys and no deletion. False for tables that were
     /// there at open: the manifest does not tell.
     pub(crate) is_clean: bool,
+    /// What keys it holds; unknown of tables that were there at open.
+    pub(crate) keys: Option<KeySketch>,
     disposal: Disposal,
     is_doomed: AtomicBool,
 }
 
 impl TableFile {
     pub(crate) fn new(info: TableInfo, is_clean: bool, disposal: Disposal) -> Arc<Self> {
-        Arc::new(Self { info, is_clean, disposal, is_doomed: AtomicBool::new(false) })
+        Self::written(info, is_clean, None, disposal)
+    }
+
+    /// A table of which is known what went into it.
+    pub(crate) fn written(
+        info: TableInfo,
+        is_clean: bool,
+        keys: Option<KeySketch>,
+        disposal: Disposal,
+    ) -> Arc<Self> {
+        Arc::new(Self { info, is_clean, keys, disposal, is_doomed: AtomicBool::new(false) })
     }
 
     /// The smallest user key.

@@ -5,7 +5,8 @@
 //! merged into level 1 at once, when the first of these holds:
 //! 1. It has `level0_tables` tables: reads stay bounded, whatever nobody has read so far.
 //! 2. It has grown to half of what lies below: so what was overwritten takes no more than about
-//!    half of the live data again.
+//!    half of the live data again. While nothing lies below, half of what it holds of different
+//!    keys counts (see the `key_count` module): overwriting fills level 0 with the same ones.
 //! 3. Reads have paid for it: every read that looks through more level-0 tables than one adds
 //!    what that costs to an account, and when the account has reached what the merge would cost,
 //!    the merge is due. So reads never pay more than twice what the best decision in hindsight
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 use crate::lsm::edit::LEVEL_COUNT;
 use crate::lsm::filename::FileNumber;
+use crate::lsm::key_count::KeySketch;
 use crate::lsm::options::Options;
 use crate::lsm::reach::is_too_wide;
 use crate::lsm::version::{TableFile, UserRange, Version};
@@ -127,9 +129,26 @@ impl Situation<'_> {
             return by_count;
         }
         let below: u64 = (1..LEVEL_COUNT).map(|level| self.version.level_bytes(level)).sum();
-        let by_space = if below == 0 { 0.0 } else { ratio(bytes, below.div_ceil(2)) };
+        let by_space = match below {
+            0 => self.level0_repeats(bytes),
+            _ => ratio(bytes, below.div_ceil(2)),
+        };
         let cost = bytes + self.version.level_bytes(1);
         by_count.max(by_space).max(ratio(self.read_debt_bytes, cost))
+    }
+
+    /// What level 0 holds more than once, against half of the rest.
+    #[expect(clippy::cast_precision_loss, reason = "a score needs no more than a few digits")]
+    fn level0_repeats(&self, level0_bytes: u64) -> f64 {
+        let (mut keys, mut known_bytes) = (KeySketch::default(), 0);
+        for table in self.version.level(0) {
+            if let Some(sketch) = &table.keys {
+                keys.merge(sketch);
+                known_bytes += table.info.size;
+            }
+        }
+        let repeated_bytes = known_bytes as f64 * keys.repeated();
+        2.0 * repeated_bytes / (level0_bytes as f64 - repeated_bytes).max(1.0)
     }
 
     /// All of level 0, with what it overlaps in level 1. Tables that overlap nothing move first.

@@ -107,6 +107,29 @@ fn level_zero_is_merged_when_it_is_half_of_what_lies_below() {
 }
 
 #[test]
+fn level_zero_is_merged_when_it_holds_the_same_keys_again_and_nothing_lies_below() {
+    let picked_of = |keys: [std::ops::Range<u32>; 5]| {
+        let tables = (10..).zip(keys).map(|(number, keys)| {
+            let plain = table((0, number, "a", "z", 1), true);
+            let mut sketch = KeySketch::default();
+            keys.for_each(|key| sketch.add(&key.to_be_bytes()));
+            let table =
+                TableFile::written(plain.info.clone(), true, Some(sketch), Disposal::nowhere());
+            (0, table)
+        });
+        pick_with(&Version::new(tables).unwrap(), &[], 0)
+    };
+    let k = 10_000;
+    let news = [0..k, k..2 * k, 2 * k..3 * k, 3 * k..4 * k, 4 * k..5 * k];
+    assert_eq!(picked_of(news), Picked::Nothing);
+    // Four different ones, and one of them again: a quarter more.
+    assert_eq!(picked_of([0..k, k..2 * k, 2 * k..3 * k, 3 * k..4 * k, 0..k]), Picked::Nothing);
+    // Three different ones, two of them again: two thirds more.
+    let again = picked_of([0..k, k..2 * k, 2 * k..3 * k, 0..k, k..2 * k]);
+    assert_eq!(again, Picked::Merge((10..15).map(|number| (0, number)).collect(), 1));
+}
+
+#[test]
 fn reads_that_have_paid_for_a_merge_get_it() {
     let mut specs = level0(4);
     specs.push((1, 1, "a", "z", 20));
