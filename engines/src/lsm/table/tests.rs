@@ -419,3 +419,30 @@ proptest! {
         }
     }
 }
+
+/// Where LevelDB's head looks for what Zstandard is told by: the type behind the block, the checksum
+/// over both, and a frame that tells its content's size.
+#[cfg(feature = "zstd")]
+#[test]
+fn a_zstd_block_is_framed_as_leveldbs_head_reads_it() {
+    let key = internal(b"k", 1, EntryKind::Value);
+    let options = TableOptions { compression: Compression::Zstd(1), ..TableOptions::default() };
+    let (bytes, _) = build(&vec![(key, vec![b'a'; 400])], options);
+    // Magic, then: one segment, no checksum, the size in two bytes, which count from 256 on.
+    // The entry has 4 bytes of lengths, 9 of key and 400 of value, and there is one restart point.
+    let size = u16::try_from(4 + 9 + 400 + 8 - 256).unwrap().to_le_bytes();
+    assert_eq!(bytes[..7], [0x28, 0xb5, 0x2f, 0xfd, 0x60, size[0], size[1]]);
+    // One block, the last, of which bits 3 and up tell the length.
+    let head = u32::from_le_bytes([bytes[7], bytes[8], bytes[9], 0]);
+    assert_eq!(head & 1, 1);
+    let end = 10 + (head >> 3) as usize;
+    assert_eq!(bytes[end], 2);
+    // CRC32C bit by bit, masked as the format has it.
+    let crc = bytes[..=end].iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            crc >> 1 ^ (0x82f6_3b78 & (crc & 1).wrapping_neg())
+        })
+    });
+    let masked = (!crc).rotate_right(15).wrapping_add(0xa282_ead8);
+    assert_eq!(bytes[end + 1..end + 5], masked.to_le_bytes());
+}
