@@ -111,6 +111,10 @@ pub struct CommonArgs {
     /// Print the result as JSON instead of the report
     #[arg(long)]
     pub json: bool,
+
+    /// Print no report: for those that are written to files
+    #[arg(long, conflicts_with = "json")]
+    pub quiet: bool,
 }
 
 impl<W: WorkloadArgs> CompareArgs<W> {
@@ -157,7 +161,7 @@ pub fn compare<W: WorkloadArgs>(args: &CompareArgs<W>, references: &[&str]) -> R
     let comparison = run::compare(selection, parameters, earlier, &site, &mut progress)?;
     drop(progress);
     report(args, out.as_deref(), &comparison)?;
-    if !args.json {
+    if !args.json && !args.quiet {
         super::print(&workload.more_report(&comparison)?)?;
     }
     Ok(Ending::of(&comparison))
@@ -200,6 +204,9 @@ fn report(args: &CommonArgs, out: Option<&Path>, comparison: &Comparison) -> Res
         json::replace_file(out, &json::render(comparison)?)?;
     }
     args.files.write(comparison, &args.pair)?;
+    if args.quiet {
+        return Ok(());
+    }
     super::print(&match args.json {
         true => json::render(comparison)?,
         false => terminal::render(comparison, &args.pair, colour()),
@@ -268,7 +275,9 @@ fn target_directory() -> Option<PathBuf> {
 /// Becomes true on Ctrl-C and when the system asks the program to end.
 fn stop_on_signal() -> Result<&'static AtomicBool> {
     static STOP: AtomicBool = AtomicBool::new(false);
-    ctrlc::set_handler(|| STOP.store(true, Ordering::Release))
-        .map_err(|error| Error::Usage(format!("cannot listen for Ctrl-C: {error}")))?;
-    Ok(&STOP)
+    match ctrlc::set_handler(|| STOP.store(true, Ordering::Release)) {
+        // A suite comes here for each of its comparisons.
+        Ok(()) | Err(ctrlc::Error::MultipleHandlers) => Ok(&STOP),
+        Err(error) => Err(Error::Usage(format!("cannot listen for Ctrl-C: {error}"))),
+    }
 }

@@ -7,6 +7,7 @@ pub mod engines;
 pub mod files;
 pub mod merge;
 pub mod report;
+pub mod suite;
 
 mod progress;
 pub mod record;
@@ -45,6 +46,7 @@ Examples:
   enginelab compare ycsb --core b --threads 2 --rate 50000 --ycsb-output
   enginelab compare custom --example > mine.toml; enginelab compare custom mine.toml
   enginelab compare trace cluster52.zst --speed 10       ten times as fast as it was recorded
+  enginelab suite results/mine                             everything, with a page over all of it
   enginelab compare insert --durability power --threads 8 --out result.json
 
 Exit status:
@@ -66,6 +68,8 @@ enum Command {
     /// Run engines side by side
     #[command(subcommand, after_help = EXAMPLES)]
     Compare(Compare),
+    /// Run the comparisons that answer most questions, and make a page over all of them
+    Suite(suite::SuiteArgs),
     /// Write what a workload does to a file, without running an engine, for `compare trace`
     #[command(subcommand)]
     Record(record::Record),
@@ -118,6 +122,24 @@ enum Compare {
     Trace(Box<CompareArgs<TraceArgs>>),
 }
 
+impl Compare {
+    fn run(&self) -> Result<Ending> {
+        match self {
+            Self::Dbbench(args) => compare(args, &[]),
+            Self::Insert(args) => compare(args, &[]),
+            Self::Riak(args) => compare(args, &[]),
+            Self::Settee(args) => compare(args, &[]),
+            Self::Vpork(args) => compare(args, &[]),
+            Self::Ycsb(args) => compare(args, &[]),
+            Self::Custom(args) if args.workload.example => {
+                print(custom::EXAMPLE).map(|()| Ending::Well)
+            }
+            Self::Custom(args) => compare(args, &[]),
+            Self::Trace(args) => compare(args, &[]),
+        }
+    }
+}
+
 /// How a program ended that was able to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -156,17 +178,8 @@ pub fn main() -> ExitCode {
         Err(code) => return code,
     };
     exit(match cli.command {
-        Command::Compare(Compare::Dbbench(args)) => compare(&args, &[]),
-        Command::Compare(Compare::Insert(args)) => compare(&args, &[]),
-        Command::Compare(Compare::Riak(args)) => compare(&args, &[]),
-        Command::Compare(Compare::Settee(args)) => compare(&args, &[]),
-        Command::Compare(Compare::Vpork(args)) => compare(&args, &[]),
-        Command::Compare(Compare::Ycsb(args)) => compare(&args, &[]),
-        Command::Compare(Compare::Custom(args)) if args.workload.example => {
-            print(custom::EXAMPLE).map(|()| Ending::Well)
-        }
-        Command::Compare(Compare::Custom(args)) => compare(&args, &[]),
-        Command::Compare(Compare::Trace(args)) => compare(&args, &[]),
+        Command::Compare(what) => what.run(),
+        Command::Suite(args) => suite::suite(&args),
         Command::Record(what) => record::run(&what).map(|()| Ending::Well),
         Command::Diff(args) => diff::diff(&args),
         Command::Report(args) => report::report(&args).map(|()| Ending::Well),

@@ -10,6 +10,7 @@ mod report;
 mod saved_results;
 #[cfg(target_os = "linux")]
 mod signals;
+mod suite;
 mod support;
 mod trace;
 mod workloads;

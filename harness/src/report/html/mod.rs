@@ -1,11 +1,13 @@
 //! The report as one page of HTML that needs nothing else: no network, no script, no other file.
 //!
 //! `mod.rs` lays out the page, `findings.rs` concludes from the figures, `pictures.rs` chooses what
-//! is drawn, `charts.rs` draws. Every text passes through the template, which escapes it.
+//! is drawn, `charts.rs` draws, `suite.rs`
+//! makes the page over several. Every text passes through the template, which escapes it.
 
 mod charts;
 mod findings;
 mod pictures;
+pub mod suite;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

@@ -1,0 +1,205 @@
+//! `enginelab suite`: the comparisons that answer most questions, one after the other, with their
+//! results in one directory and a page over all of them.
+//!
+//! A suite is a list of command lines of `enginelab compare`: what it does can be had one by one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser};
+
+use super::{Compare, Ending};
+use crate::report::html::suite::{self, Part};
+use crate::report::json;
+use crate::{Error, Result};
+
+/// What can be chosen.
+#[derive(Debug, Clone, Args)]
+pub struct SuiteArgs {
+    /// The directory for the results, made if it is not there: NAME.json, .md, .html and .csv of
+    /// each comparison, and index.html. What is there already is gone on with
+    #[arg(value_name = "DIR")]
+    pub into: PathBuf,
+
+    /// A hundredth of the operations: a few minutes instead of most of an hour
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Run these comparisons only
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub only: Vec<String>,
+
+    /// List the comparisons and what they are, and run nothing
+    #[arg(long)]
+    pub list: bool,
+
+    /// Flags of `enginelab compare` that all of them are given, after --
+    #[arg(last = true, value_name = "FLAGS")]
+    pub flags: Vec<String>,
+}
+
+/// A comparison of the suite.
+struct Entry {
+    name: &'static str,
+    full: &'static str,
+    quick: &'static str,
+}
+
+/// A ring holds 64 instances of an engine and three copies of everything: only those that Riak
+/// could have had.
+const ENTRIES: [Entry; 13] = [
+    Entry { name: "insert", full: "insert --items 500000", quick: "insert --items 5000" },
+    Entry {
+        name: "riak-small",
+        full: "riak --items 5000 --repeats 5 --engines bitcask,lsm,leveldb,rocksdb",
+        quick: "riak --items 500 --engines bitcask,lsm,leveldb,rocksdb",
+    },
+    Entry {
+        name: "riak-large",
+        full: "riak --items 500000 --engines bitcask,lsm,leveldb,rocksdb",
+        quick: "riak --items 5000 --engines bitcask,lsm,leveldb,rocksdb",
+    },
+    Entry {
+        name: "vpork-30",
+        full: "vpork --threads 30",
+        quick: "vpork --threads 30 --iterations 20",
+    },
+    Entry {
+        name: "vpork-100",
+        full: "vpork --threads 100",
+        quick: "vpork --threads 100 --iterations 20",
+    },
+    Entry {
+        name: "settee",
+        full: "settee",
+        quick: "settee --singles 1000 --bulk 1000 --long 10000",
+    },
+    Entry {
+        name: "ycsb-a",
+        full: "ycsb --core a",
+        quick: "ycsb --core a -p recordcount=1000 -p operationcount=1000",
+    },
+    Entry {
+        name: "ycsb-b",
+        full: "ycsb --core b",
+        quick: "ycsb --core b -p recordcount=1000 -p operationcount=1000",
+    },
+    Entry {
+        name: "ycsb-c",
+        full: "ycsb --core c",
+        quick: "ycsb --core c -p recordcount=1000 -p operationcount=1000",
+    },
+    Entry {
+        name: "ycsb-d",
+        full: "ycsb --core d",
+        quick: "ycsb --core d -p recordcount=1000 -p operationcount=1000",
+    },
+    Entry {
+        name: "ycsb-e",
+        full: "ycsb --core e",
+        quick: "ycsb --core e -p recordcount=1000 -p operationcount=1000",
+    },
+    Entry {
+        name: "ycsb-f",
+        full: "ycsb --core f",
+        quick: "ycsb --core f -p recordcount=1000 -p operationcount=1000",
+    },
+    Entry { name: "dbbench", full: "dbbench", quick: "dbbench --num 10000" },
+];
+
+impl Entry {
+    /// What `enginelab compare` is given.
+    fn words<'a>(&self, args: &'a SuiteArgs) -> impl Iterator<Item = &'a str> {
+        let command = if args.quick { self.quick } else { self.full };
+        command.split(' ').chain(args.flags.iter().map(String::as_str))
+    }
+
+    fn command(&self, args: &SuiteArgs) -> String {
+        self.words(args).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Runs the comparisons of the suite that are not finished, and writes the page over all.
+///
+/// # Errors
+/// [`Error`] for whatever keeps one from running; what finished before stays.
+pub fn suite(args: &SuiteArgs) -> Result<Ending> {
+    let entries = chosen(args)?;
+    if args.list {
+        let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+        let line = |entry: &&Entry| format!("{:width$}  {}\n", entry.name, entry.command(args));
+        super::print(&entries.iter().map(line).collect::<String>())?;
+        return Ok(Ending::Well);
+    }
+    let commands: Vec<Line> =
+        entries.iter().map(|entry| Line::parse(entry, args)).collect::<Result<_>>()?;
+    fs::create_dir_all(&args.into).map_err(Error::io("make directory", &args.into))?;
+    json::check_writable(&args.into.join(INDEX))?;
+    let (mut parts, mut ending) = (Vec::new(), Ending::Well);
+    for (number, (entry, line)) in entries.iter().zip(commands).enumerate() {
+        eprintln!("[{}/{}] {}: {}", number + 1, entries.len(), entry.name, entry.command(args));
+        match line.compare.run()? {
+            Ending::Well => {}
+            Ending::Badly => ending = Ending::Badly,
+            Ending::Interrupted => return Ok(Ending::Interrupted),
+        }
+        let comparison = json::read(&file(&args.into, entry.name, "json"))?;
+        let (name, command) = (entry.name.to_owned(), entry.command(args));
+        parts.push(Part { name, command, comparison });
+        json::replace_file(&args.into.join(INDEX), &suite::render(&parts))?;
+    }
+    super::print(&format!("{}\n", args.into.join(INDEX).display()))?;
+    Ok(ending)
+}
+
+const INDEX: &str = "index.html";
+
+fn file(into: &Path, name: &str, extension: &str) -> PathBuf {
+    into.join(format!("{name}.{extension}"))
+}
+
+fn chosen(args: &SuiteArgs) -> Result<Vec<&'static Entry>> {
+    for name in &args.only {
+        if !ENTRIES.iter().any(|entry| entry.name == name) {
+            let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+            return Err(Error::Usage(format!(
+                "--only {name}: there is no such comparison; there are {}",
+                names.join(", ")
+            )));
+        }
+    }
+    let is_chosen =
+        |entry: &&Entry| args.only.is_empty() || args.only.iter().any(|name| name == entry.name);
+    Ok(ENTRIES.iter().filter(is_chosen).collect())
+}
+
+/// A command line of `enginelab compare`, taken apart.
+#[derive(Debug, Parser)]
+#[command(name = "enginelab compare")]
+struct Line {
+    #[command(subcommand)]
+    compare: Compare,
+}
+
+impl Line {
+    /// The command of `entry`, with the places of its files.
+    fn parse(entry: &Entry, args: &SuiteArgs) -> Result<Self> {
+        let words = entry.words(args);
+        let words = std::iter::once("compare").chain(words).chain(["--quiet"]);
+        let mut words: Vec<String> = words.map(str::to_owned).collect();
+        let result = file(&args.into, entry.name, "json");
+        let goes_on = if result.exists() { "--resume" } else { "--out" };
+        let reports = ["markdown", "html", "csv"].map(|kind| {
+            let extension = if kind == "markdown" { "md" } else { kind };
+            (format!("--{kind}"), file(&args.into, entry.name, extension))
+        });
+        for (flag, path) in [(goes_on.to_owned(), result)].into_iter().chain(reports) {
+            words.extend([flag, path.display().to_string()]);
+        }
+        Self::try_parse_from(words).map_err(|error| {
+            let said = error.render().to_string();
+            let said = said.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            Error::Usage(format!("{}: {said}", entry.name))
+        })
+    }
+}

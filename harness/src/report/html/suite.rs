@@ -1,0 +1,134 @@
+//! The page over the results of a suite: what each engine costs under each workload, against the
+//! best there, with a link to the page of each.
+
+use maud::{DOCTYPE, PreEscaped, html};
+
+use super::findings;
+use super::{STYLE, list, section, table, wins};
+use crate::report::summary::Summary;
+use crate::report::tables::{Column, NOT_THERE, Table};
+use crate::results::{Comparison, Run};
+
+/// A comparison of a suite.
+#[derive(Debug)]
+pub struct Part {
+    /// What its files are called.
+    pub name: String,
+    /// The command line that made it.
+    pub command: String,
+    /// The result.
+    pub comparison: Comparison,
+}
+
+/// The page; the parts' own pages lie beside it, as `NAME.html`.
+pub fn render(parts: &[Part]) -> String {
+    let title = "Which embedded storage engine should hold my data?";
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " – enginelab" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                a.skip href="#main" { "Skip to the results" }
+                header {
+                    h1 { (title) }
+                    @if let Some(part) = parts.first() {
+                        p { (part.comparison.machine.summary()) "." }
+                        p {
+                            "Measured from " (part.comparison.machine.date) " on by enginelab "
+                            (part.comparison.machine.enginelab) "."
+                        }
+                    }
+                }
+                main #main {
+                    (section("costs", "Time, space and memory", html! {
+                        @for (title, figure) in COSTS { (table(&matrix(parts, title, figure), true)) }
+                    }))
+                    @for part in parts {
+                        @let summaries = Summary::all(&part.comparison);
+                        @let figures = findings::figures(&part.comparison, &summaries);
+                        (section(&part.name, &part.comparison.workload.workload.title(), html! {
+                            p { a href={ (part.name) ".html" } { "All figures and pictures" } }
+                            p { code { "enginelab compare " (part.command) } }
+                            (list(&troubles(&part.comparison)))
+                            (table(&wins(&summaries, &figures), false))
+                        }))
+                    }
+                }
+            }
+        }
+    }
+    .into_string()
+}
+
+fn troubles(comparison: &Comparison) -> Vec<String> {
+    comparison.problems().into_iter().map(|problem| format!("FAILED {problem}")).collect()
+}
+
+/// A figure of a run, of which less is better.
+type Cost = fn(&Run) -> Option<f64>;
+
+const COSTS: [(&str, Cost); 4] = [
+    ("Time of all operations and of the background work after them", work_seconds),
+    ("Time to read everything back", |run| run.seconds("verify")),
+    ("Disk space in the end", disk_bytes),
+    ("Peak memory of its own", memory_bytes),
+];
+
+fn work_seconds(run: &Run) -> Option<f64> {
+    let phases = run.phases.iter().skip_while(|phase| phase.name == "open");
+    let phases = phases.take_while(|phase| phase.name != "close" && phase.name != "reopen");
+    run.verified.map(|_| phases.map(|phase| phase.seconds).sum())
+}
+
+fn disk_bytes(run: &Run) -> Option<f64> {
+    let end = run.disk_after("reopen")?.apparent_bytes;
+    Some(end.saturating_sub(run.disk_before?.apparent_bytes) as f64)
+}
+
+fn memory_bytes(run: &Run) -> Option<f64> {
+    let phases = run.phases.iter().take_while(|phase| phase.name != "reopen");
+    Some(phases.filter_map(|phase| phase.seen.peak_own_bytes).max()? as f64)
+}
+
+/// Each engine under each workload, against the best there.
+fn matrix(parts: &[Part], title: &str, cost: Cost) -> Table {
+    let columns: Vec<(Vec<Summary<'_>>, Column)> = parts
+        .iter()
+        .map(|part| {
+            let summaries = Summary::all(&part.comparison);
+            let column = Column::new(&summaries, |summary| {
+                summary.runs.iter().filter_map(|run| cost(run)).collect()
+            });
+            (summaries, column)
+        })
+        .collect();
+    let mut engines: Vec<&str> = Vec::new();
+    for summary in columns.iter().flat_map(|(summaries, _)| summaries) {
+        if summary.kind != "reference" && !engines.contains(&summary.engine) {
+            engines.push(summary.engine);
+        }
+    }
+    let rows = engines.into_iter().map(|engine| {
+        let cells = columns.iter().map(|(summaries, column)| {
+            let at = summaries.iter().position(|summary| summary.engine == engine);
+            let at = at.filter(|&at| summaries[at].is_ranked());
+            let ratio = at.and_then(|at| column.ratio_to_best(at));
+            ratio.map_or(NOT_THERE.to_owned(), |ratio| format!("{:.2}", ratio.ratio))
+        });
+        std::iter::once(engine.to_owned()).chain(cells).collect()
+    });
+    Table {
+        title: title.to_owned(),
+        rows: rows.collect(),
+        head: std::iter::once("engine".to_owned())
+            .chain(parts.iter().map(|part| part.name.clone()))
+            .collect(),
+        notes: vec!["Against the best of each workload, which has 1.00; less is better.".into()],
+    }
+}

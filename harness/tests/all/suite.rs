@@ -1,0 +1,74 @@
+//! `enginelab suite`.
+
+use std::fs;
+
+use scraper::{Html, Selector};
+
+use crate::support::{enginelab, is_empty, refused};
+
+#[test]
+fn a_suite_writes_every_result_and_a_page_over_them_and_goes_on_with_what_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let into = directory.path().join("deep/results");
+    let into_text = into.display().to_string();
+    let run = |only: &str| {
+        let flags = ["--quick", "--only", only, "--", "--engines", "bitcask,lsm", "--dir"];
+        let mut command = enginelab(&[&["suite", &into_text], &flags[..]].concat());
+        let output = command.arg(&data).assert().success().get_output().stdout.clone();
+        assert_eq!(output, format!("{}\n", into.join("index.html").display()).into_bytes());
+    };
+    run("insert,ycsb-a");
+    for name in ["insert", "ycsb-a"] {
+        for extension in ["json", "md", "html", "csv"] {
+            assert!(into.join(format!("{name}.{extension}")).is_file(), "{name}.{extension}");
+        }
+    }
+    let before = fs::read(into.join("insert.json")).unwrap();
+    run("insert,ycsb-c");
+    assert_eq!(fs::read(into.join("insert.json")).unwrap(), before, "it ran again");
+    check_page(&fs::read_to_string(into.join("index.html")).unwrap(), &["insert", "ycsb-c"]);
+    assert!(is_empty(&data), "data is left");
+}
+
+fn check_page(page: &str, names: &[&str]) {
+    let page = Html::parse_document(page);
+    assert!(page.errors.is_empty(), "{:?}", page.errors);
+    let select = |selector: &str| {
+        let selector = Selector::parse(selector).unwrap();
+        page.select(&selector).map(|found| found.text().collect::<String>()).collect::<Vec<_>>()
+    };
+    for name in names {
+        assert_eq!(select(&format!("a[href=\"{name}.html\"]")).len(), 1, "{name}");
+    }
+    assert_eq!(select("#costs table").len(), 4);
+    assert_eq!(select("#costs table:first-of-type thead th"), {
+        let once: Vec<&str> = std::iter::once("engine").chain(names.iter().copied()).collect();
+        once.repeat(4)
+    });
+    // The best of each column has 1.00, and nobody less.
+    let cells = select("#costs td");
+    assert_eq!(cells.len(), 4 * 2 * names.len());
+    assert!(cells.iter().all(|cell| cell.parse::<f64>().unwrap() >= 1.0), "{cells:?}");
+    assert!(cells.iter().filter(|cell| *cell == "1.00").count() >= 4 * names.len());
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let into = directory.path().join("results");
+    let into_text = into.display().to_string();
+    for (arguments, expected) in [
+        (&["--only", "nothing"][..], "there is no such comparison; there are insert, riak-small"),
+        (&["--", "--engines"], "insert: a value is required for '--engines"),
+        (&["--", "--nonsense"], "unexpected argument '--nonsense'"),
+    ] {
+        let said = refused(enginelab(&[&["suite", &into_text], arguments].concat()));
+        assert!(said.contains(expected), "{said}");
+        assert!(!into.exists());
+    }
+    let list = ["suite", &into_text, "--list", "--only", "settee", "--", "--seed", "7"];
+    enginelab(&list).assert().success().stdout("settee  settee --seed 7\n");
+    assert!(!into.exists());
+}
