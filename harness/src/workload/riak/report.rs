@@ -256,10 +256,16 @@ fn explanations(measured: &Measured<'_>) -> Vec<String> {
         ));
     }
     if let Some(closed) = measured.closed {
+        let causes = match measured.compression() {
+            None => "here it is key and value alone.",
+            Some(_) => {
+                "here it is key and value alone; and not the same part of the data had been \
+                 compressed when the directory was measured."
+            }
+        };
         said.push(format!(
             "Space: a copy took {} bytes in {engine}, and {} in {name} items: {} bytes apart. Riak \
-             stores an object, with bucket, vector clock and metadata around the value; here it is \
-             key and value alone.",
+             stores an object, with bucket, vector clock and metadata around the value; {causes}",
             decimal(closed, 0),
             decimal(published.copy_bytes(), 0),
             decimal((published.copy_bytes() - closed).abs(), 0),
