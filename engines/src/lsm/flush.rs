@@ -65,7 +65,7 @@ pub(crate) fn write_memtable(
         return Ok(None);
     }
     let mut retention = Retention::new(snapshots);
-    let mut output = OutputTable::create(home, number)?;
+    let mut output = OutputTable::create(home, number)?.with_sketch();
     while entries.valid() {
         let key = entries.key();
         let Some(entry) = ParsedKey::parse(key) else {

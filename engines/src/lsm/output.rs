@@ -23,7 +23,7 @@ pub(crate) struct OutputTable<'a> {
     leftover: Leftover<'a>,
     last_user_key: Option<Vec<u8>>,
     is_clean: bool,
-    keys: KeySketch,
+    keys: Option<KeySketch>,
 }
 
 impl<'a> OutputTable<'a> {
@@ -49,14 +49,21 @@ impl<'a> OutputTable<'a> {
             leftover,
             last_user_key: None,
             is_clean: true,
-            keys: KeySketch::default(),
+            keys: None,
         })
+    }
+
+    /// The same, with a sketch of its keys. Only of the tables of level 0 somebody asks for one.
+    pub(crate) fn with_sketch(self) -> Self {
+        Self { keys: Some(KeySketch::default()), ..self }
     }
 
     /// Adds an entry; `key` is `entry` as it is stored.
     pub(crate) fn add(&mut self, entry: &ParsedKey<'_>, key: &[u8], value: &[u8]) -> Result<()> {
         self.is_clean &= entry.kind == EntryKind::Value && !self.ends_with(entry.user_key);
-        self.keys.add(entry.user_key);
+        if let Some(keys) = &mut self.keys {
+            keys.add(entry.user_key);
+        }
         let last = self.last_user_key.get_or_insert_default();
         last.clear();
         last.extend_from_slice(entry.user_key);
@@ -84,7 +91,7 @@ impl<'a> OutputTable<'a> {
             smallest: summary.smallest,
             largest: summary.largest,
         };
-        Ok(TableFile::written(info, self.is_clean, Some(self.keys), self.home.disposal.clone()))
+        Ok(TableFile::written(info, self.is_clean, self.keys, self.home.disposal.clone()))
     }
 }
 

@@ -159,7 +159,7 @@ pub(crate) struct TableFile {
     /// Known to hold one version of each of its keys and no deletion. False for tables that were
     /// there at open: the manifest does not tell.
     pub(crate) is_clean: bool,
-    /// What keys it holds; unknown of tables that were there at open.
+    /// What keys it holds; known of tables that were flushed since open.
     pub(crate) keys: Option<KeySketch>,
     disposal: Disposal,
     is_doomed: AtomicBool,
