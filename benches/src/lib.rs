@@ -9,3 +9,4 @@
 
 pub mod dataset;
 pub mod figure;
+pub mod program;

@@ -19,9 +19,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use benches::figure::{Figure, print_figures};
+use benches::program::{Output, arguments, exit};
 use clap::{Parser, ValueEnum};
-use harness::cli::parse;
-use harness::measure::machine::Machine;
 use tempfile::TempDir;
 
 /// The figures of the Bitcask engine, measured beside other engines
@@ -49,17 +48,9 @@ struct Cli {
     )]
     peers: Vec<String>,
 
-    /// Where the databases lie while they are measured [default: below target/]
-    #[arg(long, value_name = "DIRECTORY")]
-    directory: Option<PathBuf>,
-
-    /// Prints one JSON object a figure
-    #[arg(long)]
-    json: bool,
-
-    /// Given by cargo bench
-    #[arg(long, hide = true)]
-    bench: bool,
+    /// Where data lies, and how figures are printed.
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -95,25 +86,9 @@ impl Bench {
 }
 
 fn main() -> ExitCode {
-    // Cargo tells a bench run from a test run by this argument.
-    let is_bench = std::env::args().any(|argument| argument == "--bench");
-    let mut cli = if is_bench {
-        match parse::<Cli>() {
-            Ok(cli) => cli,
-            Err(code) => return code,
-        }
-    } else {
-        Cli { items: 300, rounds: 1, ..Cli::parse_from(["bitcask"]) }
-    };
-    if cli.only.is_empty() {
-        cli.only = Part::value_variants().to_vec();
-    }
-    match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bitcask: {error}");
-            ExitCode::FAILURE
-        }
+    match arguments("bitcask", |cli| Cli { items: 300, rounds: 1, ..cli }) {
+        Ok(cli) => exit("bitcask", run(cli)),
+        Err(code) => code,
     }
 }
 
@@ -122,18 +97,15 @@ fn run(cli: Cli) -> engines::Result<()> {
         items: cli.items.max(100),
         rounds: cli.rounds.max(1),
         peers: cli.peers.into_iter().filter(|name| !name.is_empty()).collect(),
-        directory: cli.directory.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into()),
+        directory: cli
+            .output
+            .directory
+            .clone()
+            .unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into()),
     };
-    if !cli.json
-        && let Ok(machine) = Machine::describe(&bench.directory)
-    {
-        println!("{}", machine.summary());
-        println!(
-            "Measured {} by enginelab {} ({} build)\n",
-            machine.date, machine.enginelab, machine.build
-        );
-    }
-    for part in cli.only {
+    cli.output.print_head(&bench.directory);
+    let parts = if cli.only.is_empty() { Part::value_variants().to_vec() } else { cli.only };
+    for part in parts {
         let figures: Vec<Figure> = match part {
             Part::Insert => insert::run(&bench)?,
             Part::Reads => reads::run(&bench)?,
@@ -142,7 +114,7 @@ fn run(cli: Cli) -> engines::Result<()> {
             Part::Open => open::run(&bench)?,
             Part::Reclaim => reclaim::run(&bench)?,
         };
-        print_figures(&figures, cli.json);
+        print_figures(&figures, cli.output.json);
     }
     Ok(())
 }

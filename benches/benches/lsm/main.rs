@@ -16,13 +16,11 @@ mod many;
 mod memory;
 mod mixed;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use benches::figure::{Figure, print_figures};
+use benches::program::{Output, arguments, exit};
 use clap::{Parser, ValueEnum};
-use harness::cli::parse;
-use harness::measure::machine::Machine;
 use harness::run::child::serve_if_asked;
 
 use lab::Lab;
@@ -47,17 +45,9 @@ struct Cli {
     #[arg(long, default_value_t = 3, value_name = "COUNT")]
     rounds: u32,
 
-    /// Where the databases lie while they are measured [default: below target/]
-    #[arg(long, value_name = "DIRECTORY")]
-    directory: Option<PathBuf>,
-
-    /// Prints one JSON object a figure
-    #[arg(long)]
-    json: bool,
-
-    /// Given by cargo bench
-    #[arg(long, hide = true)]
-    bench: bool,
+    /// Where data lies, and how figures are printed.
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -76,22 +66,9 @@ enum Part {
 
 fn main() -> ExitCode {
     serve_if_asked();
-    // Cargo tells a bench run from a test run by this argument.
-    let is_bench = std::env::args().any(|argument| argument == "--bench");
-    let cli = if is_bench {
-        match parse::<Cli>() {
-            Ok(cli) => cli,
-            Err(code) => return code,
-        }
-    } else {
-        Cli { items: 300, rounds: 1, seconds: 1, ..Cli::parse_from(["lsm"]) }
-    };
-    match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("lsm: {error}");
-            ExitCode::FAILURE
-        }
+    match arguments("lsm", |cli| Cli { items: 300, rounds: 1, seconds: 1, ..cli }) {
+        Ok(cli) => exit("lsm", run(cli)),
+        Err(code) => code,
     }
 }
 
@@ -100,16 +77,13 @@ fn run(cli: Cli) -> harness::Result<()> {
         items: cli.items.max(100),
         rounds: cli.rounds.max(1),
         seconds: cli.seconds.max(1),
-        directory: cli.directory.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into()),
+        directory: cli
+            .output
+            .directory
+            .clone()
+            .unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into()),
     };
-    if !cli.json {
-        let machine = Machine::describe(&lab.directory)?;
-        println!("{}", machine.summary());
-        println!(
-            "Measured {} by enginelab {} ({} build)\n",
-            machine.date, machine.enginelab, machine.build
-        );
-    }
+    cli.output.print_head(&lab.directory);
     let parts = if cli.only.is_empty() { Part::value_variants().to_vec() } else { cli.only };
     for part in parts {
         let figures: Vec<Figure> = match part {
@@ -119,7 +93,7 @@ fn run(cli: Cli) -> harness::Result<()> {
             Part::Many => many::run(&lab)?,
             Part::Memory => memory::run(&lab)?,
         };
-        print_figures(&figures, cli.json);
+        print_figures(&figures, cli.output.json);
     }
     Ok(())
 }
