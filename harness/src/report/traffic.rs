@@ -132,13 +132,11 @@ fn unsteady(summary: &Summary<'_>, phase: &str) -> Option<String> {
 pub fn resources(summaries: &[Summary<'_>]) -> Table {
     let rows = summaries.iter().map(|summary| {
         let before_reopening = |run: &Run, pick: &dyn Fn(&Phase) -> Option<f64>| {
-            let phases = run.phases.iter().take_while(|phase| phase.name != "reopen");
-            phases.map(pick).sum::<Option<f64>>()
+            run.until_closed().map(pick).sum::<Option<f64>>()
         };
         let most = |pick: fn(&Phase) -> Option<u64>| {
             let of_run = move |run: &Run| {
-                let phases = run.phases.iter().take_while(|phase| phase.name != "reopen");
-                phases.filter_map(pick).max().map(|bytes| bytes as f64)
+                run.until_closed().filter_map(pick).max().map(|bytes| bytes as f64)
             };
             middle(summary.figure(of_run), megabytes)
         };

@@ -103,10 +103,26 @@ impl Run {
         self.phase(name).map(|phase| phase.disk)
     }
 
+    /// The phases until the engine is closed for good.
+    pub fn until_closed(&self) -> impl Iterator<Item = &Phase> {
+        self.phases.iter().take_while(|phase| phase.name != "reopen")
+    }
+
+    /// The most memory of the process's own, until the engine is closed.
+    pub fn peak_own_bytes(&self) -> Option<u64> {
+        self.until_closed().filter_map(|phase| phase.seen.peak_own_bytes).max()
+    }
+
+    /// Bytes of the directory at the end, less what was there before.
+    pub fn grown_bytes(&self) -> Option<u64> {
+        let end = self.disk_after("reopen")?.apparent_bytes;
+        Some(end.saturating_sub(self.disk_before?.apparent_bytes))
+    }
+
     /// Device bytes written for each byte that was put, over all phases until the engine is closed.
     pub fn write_amplification(&self) -> Option<f64> {
         let (mut device, mut put) = (0, 0);
-        for phase in self.phases.iter().take_while(|phase| phase.name != "reopen") {
+        for phase in self.until_closed() {
             device += phase.usage.device_written_bytes?;
             put += phase.traffic.as_ref().map_or(0, Traffic::written_bytes);
         }
@@ -128,8 +144,7 @@ impl Run {
     /// at the end.
     pub fn space_amplification(&self) -> Option<f64> {
         let live = self.verified?.live_bytes;
-        let end = self.disk_after("reopen")?.apparent_bytes;
-        let grown = end.saturating_sub(self.disk_before?.apparent_bytes);
+        let grown = self.grown_bytes()?;
         (live > 0).then(|| grown as f64 / live as f64)
     }
 

@@ -32,17 +32,11 @@ pub(super) fn figures(comparison: &Comparison, summaries: &[Summary<'_>]) -> Vec
         ["load", "quiesce", "compact"].iter().map(|name| run.seconds(name)).sum()
     }));
     figures.push(figure("read back, time".into(), &|run| run.seconds("verify")));
-    figures.push(figure("disk space in the end".into(), &|run| {
-        let end = run.disk_after("reopen")?.apparent_bytes;
-        Some(end.saturating_sub(run.disk_before?.apparent_bytes) as f64)
-    }));
-    figures.push(figure("peak memory of its own".into(), &|run| {
-        let phases = run.phases.iter().take_while(|phase| phase.name != "reopen");
-        Some(phases.filter_map(|phase| phase.seen.peak_own_bytes).max()? as f64)
-    }));
+    figures.push(figure("disk space in the end".into(), &|run| Some(run.grown_bytes()? as f64)));
+    figures
+        .push(figure("peak memory of its own".into(), &|run| Some(run.peak_own_bytes()? as f64)));
     figures.push(figure("processor time until closed".into(), &|run| {
-        let phases = run.phases.iter().take_while(|phase| phase.name != "reopen");
-        Some(phases.map(|phase| phase.usage.cpu_seconds()).sum())
+        Some(run.until_closed().map(|phase| phase.usage.cpu_seconds()).sum())
     }));
     figures.retain(|figure| figure.column.best.is_some());
     figures

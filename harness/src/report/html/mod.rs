@@ -1,8 +1,8 @@
 //! The report as one page of HTML that needs nothing else: no network, no script, no other file.
 //!
 //! `mod.rs` lays out the page, `findings.rs` concludes from the figures, `pictures.rs` chooses what
-//! is drawn, `charts.rs` draws, `suite.rs`
-//! makes the page over several. Every text passes through the template, which escapes it.
+//! is drawn, `charts.rs` draws, `suite.rs` makes the page over several. Every text passes through the
+//! template, which escapes it.
 
 mod charts;
 mod findings;
@@ -30,6 +30,41 @@ pub fn render(comparison: &Comparison, pairs: &[(String, String)]) -> Result<Str
     let figures = findings::figures(comparison, &summaries);
     let title = comparison.workload.workload.title();
     let rum = findings::rum(&summaries, &figures);
+    let header = html! { (head(comparison, &title)) (contents()) };
+    let main = html! {
+        (troubles(comparison))
+        (section("wins", "Who wins, at which cost", html! {
+            (table(&wins(&summaries, &figures), false))
+        }))
+        (section("bars", "Times and sizes against the best", html! {
+            (drawn("bar", &pictures::bars(&summaries, &figures)?))
+        }))
+        (section("tables", "All figures", html! {
+            @for one in tables::all(comparison, &summaries) { (table(&one, true)) }
+        }))
+        (section("latency", "Latency", html! {
+            (drawn("latency", &pictures::latencies(comparison, &summaries)?))
+        }))
+        (section("time", "Operations over time", html! {
+            (drawn("time", &pictures::time_lines(comparison, &summaries)?))
+        }))
+        (section("disk", "Disk by phase", html! {
+            (drawn("disk", &pictures::disk(&summaries)?))
+            (table(&pictures::disk_table(&summaries), true))
+        }))
+        (section("rum", "Reading, updating, memory", html! {
+            (drawn("rum", &pictures::rum(&rum)?))
+            (table(&pictures::rum_table(&rum), true))
+        }))
+        (inequalities(comparison))
+        (published(comparison, &summaries, pairs))
+        (engines(&summaries))
+    };
+    Ok(page(&title, &header, &main))
+}
+
+/// A page of that title.
+fn page(title: &str, header: &Markup, main: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -42,40 +77,12 @@ pub fn render(comparison: &Comparison, pairs: &[(String, String)]) -> Result<Str
             }
             body {
                 a.skip href="#main" { "Skip to the results" }
-                header { (head(comparison, &title)) (contents()) }
-                main #main {
-                    (troubles(comparison))
-                    (section("wins", "Who wins, at which cost", html! {
-                        (table(&wins(&summaries, &figures), false))
-                    }))
-                    (section("bars", "Times and sizes against the best", html! {
-                        (drawn("bar", &pictures::bars(&summaries, &figures)?))
-                    }))
-                    (section("tables", "All figures", html! {
-                        @for one in tables::all(comparison, &summaries) { (table(&one, true)) }
-                    }))
-                    (section("latency", "Latency", html! {
-                        (drawn("latency", &pictures::latencies(comparison, &summaries)?))
-                    }))
-                    (section("time", "Operations over time", html! {
-                        (drawn("time", &pictures::time_lines(comparison, &summaries)?))
-                    }))
-                    (section("disk", "Disk by phase", html! {
-                        (drawn("disk", &pictures::disk(&summaries)?))
-                        (table(&pictures::disk_table(&summaries), true))
-                    }))
-                    (section("rum", "Reading, updating, memory", html! {
-                        (drawn("rum", &pictures::rum(&rum)?))
-                        (table(&pictures::rum_table(&rum), true))
-                    }))
-                    (inequalities(comparison))
-                    (published(comparison, &summaries, pairs))
-                    (engines(&summaries))
-                }
+                header { (header) }
+                main #main { (main) }
             }
         }
     };
-    Ok(page.into_string())
+    page.into_string()
 }
 
 fn head(comparison: &Comparison, title: &str) -> Markup {

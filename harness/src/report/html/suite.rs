@@ -1,10 +1,10 @@
 //! The page over the results of a suite: what each engine costs under each workload, against the
 //! best there, with a link to the page of each.
 
-use maud::{DOCTYPE, PreEscaped, html};
+use maud::html;
 
 use super::findings;
-use super::{STYLE, list, section, table, wins};
+use super::{list, page, section, table, wins};
 use crate::report::summary::Summary;
 use crate::report::tables::{Column, NOT_THERE, Table};
 use crate::results::{Comparison, Run};
@@ -23,47 +23,32 @@ pub struct Part {
 /// The page; the parts' own pages lie beside it, as `NAME.html`.
 pub fn render(parts: &[Part]) -> String {
     let title = "Which embedded storage engine should hold my data?";
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) " – enginelab" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                a.skip href="#main" { "Skip to the results" }
-                header {
-                    h1 { (title) }
-                    @if let Some(part) = parts.first() {
-                        p { (part.comparison.machine.summary()) "." }
-                        p {
-                            "Measured from " (part.comparison.machine.date) " on by enginelab "
-                            (part.comparison.machine.enginelab) "."
-                        }
-                    }
-                }
-                main #main {
-                    (section("costs", "Time, space and memory", html! {
-                        @for (title, figure) in COSTS { (table(&matrix(parts, title, figure), true)) }
-                    }))
-                    @for part in parts {
-                        @let summaries = Summary::all(&part.comparison);
-                        @let figures = findings::figures(&part.comparison, &summaries);
-                        (section(&part.name, &part.comparison.workload.workload.title(), html! {
-                            p { a href={ (part.name) ".html" } { "All figures and pictures" } }
-                            p { code { "enginelab compare " (part.command) } }
-                            (list(&troubles(&part.comparison)))
-                            (table(&wins(&summaries, &figures), false))
-                        }))
-                    }
-                }
+    let header = html! {
+        h1 { (title) }
+        @if let Some(part) = parts.first() {
+            p { (part.comparison.machine.summary()) "." }
+            p {
+                "Measured from " (part.comparison.machine.date) " on by enginelab "
+                (part.comparison.machine.enginelab) "."
             }
         }
-    }
-    .into_string()
+    };
+    let main = html! {
+        (section("costs", "Time, space and memory", html! {
+            @for (title, figure) in COSTS { (table(&matrix(parts, title, figure), true)) }
+        }))
+        @for part in parts {
+            @let summaries = Summary::all(&part.comparison);
+            @let figures = findings::figures(&part.comparison, &summaries);
+            (section(&part.name, &part.comparison.workload.workload.title(), html! {
+                p { a href={ (part.name) ".html" } { "All figures and pictures" } }
+                p { code { "enginelab compare " (part.command) } }
+                (list(&troubles(&part.comparison)))
+                (table(&wins(&summaries, &figures), false))
+            }))
+        }
+    };
+    page(title, &header, &main)
 }
 
 fn troubles(comparison: &Comparison) -> Vec<String> {
@@ -76,24 +61,14 @@ type Cost = fn(&Run) -> Option<f64>;
 const COSTS: [(&str, Cost); 4] = [
     ("Time of all operations and of the background work after them", work_seconds),
     ("Time to read everything back", |run| run.seconds("verify")),
-    ("Disk space in the end", disk_bytes),
-    ("Peak memory of its own", memory_bytes),
+    ("Disk space in the end", |run| Some(run.grown_bytes()? as f64)),
+    ("Peak memory of its own", |run| Some(run.peak_own_bytes()? as f64)),
 ];
 
 fn work_seconds(run: &Run) -> Option<f64> {
     let phases = run.phases.iter().skip_while(|phase| phase.name == "open");
     let phases = phases.take_while(|phase| phase.name != "close" && phase.name != "reopen");
     run.verified.map(|_| phases.map(|phase| phase.seconds).sum())
-}
-
-fn disk_bytes(run: &Run) -> Option<f64> {
-    let end = run.disk_after("reopen")?.apparent_bytes;
-    Some(end.saturating_sub(run.disk_before?.apparent_bytes) as f64)
-}
-
-fn memory_bytes(run: &Run) -> Option<f64> {
-    let phases = run.phases.iter().take_while(|phase| phase.name != "reopen");
-    Some(phases.filter_map(|phase| phase.seen.peak_own_bytes).max()? as f64)
 }
 
 /// Each engine under each workload, against the best there.
