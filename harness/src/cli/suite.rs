@@ -41,77 +41,50 @@ pub struct SuiteArgs {
 /// A comparison of the suite.
 struct Entry {
     name: &'static str,
+    command: &'static str,
+    /// The flags that say how much there is of it, and how much in a quick suite.
     full: &'static str,
     quick: &'static str,
 }
 
+const fn entry(
+    name: &'static str,
+    command: &'static str,
+    full: &'static str,
+    quick: &'static str,
+) -> Entry {
+    Entry { name, command, full, quick }
+}
+
 /// A ring holds 64 instances of an engine and three copies of everything: only those that Riak
 /// could have had.
+const RIAK: &str = "riak --engines bitcask,lsm,leveldb,rocksdb";
+
+/// A hundredth of YCSB's records and operations.
+const FEW: &str = "-p recordcount=1000 -p operationcount=1000";
+
 const ENTRIES: [Entry; 13] = [
-    Entry { name: "insert", full: "insert --items 500000", quick: "insert --items 5000" },
-    Entry {
-        name: "riak-small",
-        full: "riak --items 5000 --repeats 5 --engines bitcask,lsm,leveldb,rocksdb",
-        quick: "riak --items 500 --engines bitcask,lsm,leveldb,rocksdb",
-    },
-    Entry {
-        name: "riak-large",
-        full: "riak --items 500000 --engines bitcask,lsm,leveldb,rocksdb",
-        quick: "riak --items 5000 --engines bitcask,lsm,leveldb,rocksdb",
-    },
-    Entry {
-        name: "vpork-30",
-        full: "vpork --threads 30",
-        quick: "vpork --threads 30 --iterations 20",
-    },
-    Entry {
-        name: "vpork-100",
-        full: "vpork --threads 100",
-        quick: "vpork --threads 100 --iterations 20",
-    },
-    Entry {
-        name: "settee",
-        full: "settee",
-        quick: "settee --singles 1000 --bulk 1000 --long 10000",
-    },
-    Entry {
-        name: "ycsb-a",
-        full: "ycsb --core a",
-        quick: "ycsb --core a -p recordcount=1000 -p operationcount=1000",
-    },
-    Entry {
-        name: "ycsb-b",
-        full: "ycsb --core b",
-        quick: "ycsb --core b -p recordcount=1000 -p operationcount=1000",
-    },
-    Entry {
-        name: "ycsb-c",
-        full: "ycsb --core c",
-        quick: "ycsb --core c -p recordcount=1000 -p operationcount=1000",
-    },
-    Entry {
-        name: "ycsb-d",
-        full: "ycsb --core d",
-        quick: "ycsb --core d -p recordcount=1000 -p operationcount=1000",
-    },
-    Entry {
-        name: "ycsb-e",
-        full: "ycsb --core e",
-        quick: "ycsb --core e -p recordcount=1000 -p operationcount=1000",
-    },
-    Entry {
-        name: "ycsb-f",
-        full: "ycsb --core f",
-        quick: "ycsb --core f -p recordcount=1000 -p operationcount=1000",
-    },
-    Entry { name: "dbbench", full: "dbbench", quick: "dbbench --num 10000" },
+    entry("insert", "insert", "--items 500000", "--items 5000"),
+    entry("riak-small", RIAK, "--items 5000 --repeats 5", "--items 500"),
+    entry("riak-large", RIAK, "--items 500000", "--items 5000"),
+    entry("vpork-30", "vpork --threads 30", "", "--iterations 20"),
+    entry("vpork-100", "vpork --threads 100", "", "--iterations 20"),
+    entry("settee", "settee", "", "--singles 1000 --bulk 1000 --long 10000"),
+    entry("ycsb-a", "ycsb --core a", "", FEW),
+    entry("ycsb-b", "ycsb --core b", "", FEW),
+    entry("ycsb-c", "ycsb --core c", "", FEW),
+    entry("ycsb-d", "ycsb --core d", "", FEW),
+    entry("ycsb-e", "ycsb --core e", "", FEW),
+    entry("ycsb-f", "ycsb --core f", "", FEW),
+    entry("dbbench", "dbbench", "", "--num 10000"),
 ];
 
 impl Entry {
     /// What `enginelab compare` is given.
     fn words<'a>(&self, args: &'a SuiteArgs) -> impl Iterator<Item = &'a str> {
-        let command = if args.quick { self.quick } else { self.full };
-        command.split(' ').chain(args.flags.iter().map(String::as_str))
+        let amount = if args.quick { self.quick } else { self.full };
+        let words = self.command.split_whitespace().chain(amount.split_whitespace());
+        words.chain(args.flags.iter().map(String::as_str))
     }
 
     fn command(&self, args: &SuiteArgs) -> String {
@@ -189,12 +162,10 @@ impl Line {
         let mut words: Vec<String> = words.map(str::to_owned).collect();
         let result = file(&args.into, entry.name, "json");
         let goes_on = if result.exists() { "--resume" } else { "--out" };
-        let reports = ["markdown", "html", "csv"].map(|kind| {
-            let extension = if kind == "markdown" { "md" } else { kind };
-            (format!("--{kind}"), file(&args.into, entry.name, extension))
-        });
-        for (flag, path) in [(goes_on.to_owned(), result)].into_iter().chain(reports) {
-            words.extend([flag, path.display().to_string()]);
+        let reports = [("--markdown", "md"), ("--html", "html"), ("--csv", "csv")]
+            .map(|(flag, extension)| (flag, file(&args.into, entry.name, extension)));
+        for (flag, path) in [(goes_on, result)].into_iter().chain(reports) {
+            words.extend([flag.to_owned(), path.display().to_string()]);
         }
         Self::try_parse_from(words).map_err(|error| {
             let said = error.render().to_string();
