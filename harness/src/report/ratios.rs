@@ -183,6 +183,7 @@ pub fn mean(samples: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::riak::published;
 
     fn engine(name: &str, times: &[f64], sizes: &[f64]) -> EngineLines {
         EngineLines {
@@ -193,36 +194,25 @@ mod tests {
         }
     }
 
-    /// The single runs of the published 5,000-item comparison.
-    fn published_5000() -> [EngineLines; 2] {
-        [
-            engine(
-                "bitcask",
-                &[12.416, 11.906, 12.328, 11.584, 11.949],
-                &[48_871_379.0, 48_871_763.0, 48_871_616.0, 48_871_697.0, 48_871_487.0],
-            ),
-            engine(
-                "lsm",
-                &[12.597, 12.286, 12.137, 12.081, 12.036],
-                &[43_905_054.0, 43_905_057.0, 43_904_910.0, 43_904_759.0, 43_904_896.0],
-            ),
-        ]
+    /// The published runs of so many items: Bitcask's and LevelDB's.
+    fn published(items: u32) -> [EngineLines; 2] {
+        [("bitcask", "Bitcask"), ("lsm", "LevelDB")].map(|(name, of)| {
+            let runs = published::PUBLISHED;
+            let runs = runs.iter().find(|runs| runs.engine == of && runs.items == items).unwrap();
+            engine(name, runs.seconds, runs.size_changes)
+        })
     }
 
     /// The last of the four published ratios does not follow from the published times:
     /// 1,921.870 / 1,201.673 is 1.5993, printed as 1.600 then.
     #[test]
     fn the_published_runs_give_the_published_ratios() {
-        let small = PairLines::new(&published_5000(), "bitcask", "lsm");
+        let small = PairLines::new(&published(5_000), "bitcask", "lsm");
         assert_eq!(
             small.measured,
             ["Disk space: 1.113 : 1.000", "Time taken: 1.000 : 1.016"].map(str::to_owned)
         );
-        let large = [
-            engine("bitcask", &[1_201.673], &[4_886_613_449.0]),
-            engine("lsm", &[1_921.870], &[1_627_507_469.0]),
-        ];
-        let large = PairLines::new(&large, "bitcask", "lsm");
+        let large = PairLines::new(&published(500_000), "bitcask", "lsm");
         assert_eq!(
             large.measured,
             ["Disk space: 3.003 : 1.000", "Time taken: 1.000 : 1.599"].map(str::to_owned)
@@ -231,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_published_runs_give_the_published_means() {
-        let [bitcask, lsm] = published_5000();
+        let [bitcask, lsm] = published(5_000);
         assert_eq!(
             bitcask.lines(),
             [

@@ -16,6 +16,7 @@
 //! clock and its metadata; and the instances share one memory budget, each an equal part of it.
 
 mod cluster;
+pub(crate) mod published;
 mod report;
 pub mod ring;
 
