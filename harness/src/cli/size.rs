@@ -2,6 +2,14 @@
 
 use std::num::{NonZeroU32, NonZeroU64};
 
+use crate::workload::sized::MOST_VALUE_BYTES;
+
+/// The most client threads: more of them measure the scheduler alone.
+pub(crate) const MOST_THREADS: u32 = 1_024;
+
+/// The most records of a batch: the batches of one round lie in memory.
+pub(crate) const MOST_BATCH: u32 = 100_000;
+
 /// Reads a memory size: bytes, or with `K`, `M`, `G` or `T` (also `KB`, `KiB`, …) powers of 1024.
 pub(crate) fn memory_size(text: &str) -> Result<u64, String> {
     let wrong = || "a size is a number of bytes, or one with K, M, G or T, such as 256M".to_owned();
@@ -26,19 +34,19 @@ pub(crate) fn count(text: &str) -> Result<NonZeroU64, String> {
     NonZeroU64::new(number).ok_or_else(|| "there must be at least 1".to_owned())
 }
 
-/// Reads a number of threads. More than this many clients measure the scheduler alone.
+/// Reads a number of threads.
 pub(crate) fn threads(text: &str) -> Result<NonZeroU32, String> {
-    up_to(text, 1_024)
+    up_to(text, MOST_THREADS)
 }
 
-/// Reads the records of a batch. The batches of one round lie in memory.
+/// Reads the records of a batch.
 pub(crate) fn batch(text: &str) -> Result<NonZeroU32, String> {
-    up_to(text, 100_000)
+    up_to(text, MOST_BATCH)
 }
 
-/// Reads the bytes of a value. Those of one round lie in memory.
+/// Reads the bytes of a value.
 pub(crate) fn value_bytes(text: &str) -> Result<NonZeroU32, String> {
-    up_to(text, 16 << 20)
+    up_to(text, MOST_VALUE_BYTES)
 }
 
 /// Reads a share or a probability.
@@ -63,16 +71,25 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
         Ok(number) => number,
         Err(_) => count(text)?.get() as f64,
     };
-    let allowed = 1e-3..=1e9;
     let wrong = "a rate is a number of operations a second from 0.001 to 1,000,000,000";
-    if allowed.contains(&number) { Ok(number) } else { Err(wrong.to_owned()) }
+    if is_rate(number) { Ok(number) } else { Err(wrong.to_owned()) }
+}
+
+/// Whether it may be a rate.
+pub(crate) fn is_rate(number: f64) -> bool {
+    (1e-3..=1e9).contains(&number)
+}
+
+/// Whether it may be a time in seconds.
+pub(crate) fn is_time(number: f64) -> bool {
+    number > 0.0 && number <= 1e9
 }
 
 /// Reads a time in seconds.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let wrong = || "a time is a number of seconds over 0, at most 1,000,000,000".to_owned();
     let number = text.parse::<f64>().map_err(|_| wrong())?;
-    if number > 0.0 && number <= 1e9 { Ok(number) } else { Err(wrong()) }
+    if is_time(number) { Ok(number) } else { Err(wrong()) }
 }
 
 /// Reads how many times faster something goes.

@@ -26,7 +26,7 @@ use crate::measure::sampler::Sampler;
 use crate::measure::told;
 use crate::results::{Operations, Phase, Traffic as TrafficResult};
 use crate::verify::read_back::{ReadBack, count_extra};
-use crate::workload::job::{Job, Traffic, Work, closing_before};
+use crate::workload::job::{FIRST_PHASE, Job, LAST_PHASES, Traffic, Work, closing_before};
 
 /// Carries out `plan`, telling `events` of it.
 ///
@@ -102,8 +102,8 @@ impl Run<'_> {
     /// What is there before the engine: the names of the phases, the directory, our own memory.
     fn announce(&self) -> Result<()> {
         let of_workload = self.job.phases().into_iter().flat_map(|phase| phase.names());
-        let after = ["close", "reopen", "verify", "count"].map(str::to_owned);
-        let phases = ["open".to_owned()].into_iter().chain(of_workload).chain(after);
+        let after = LAST_PHASES.map(str::to_owned);
+        let phases = [FIRST_PHASE.to_owned()].into_iter().chain(of_workload).chain(after);
         self.events.send(&Event::Begins {
             phases: phases.collect(),
             disk: disk::usage(&self.plan.directory)?,

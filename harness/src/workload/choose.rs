@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::rng::{SplitMix64, mix};
-use super::zipf::{GrayZipfian, TrueZipfian, fraction};
+use super::zipf::{GrayZipfian, TrueZipfian};
 
 /// How records are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,7 +149,7 @@ impl Chooser {
 
     fn draw(&mut self, rng: &mut SplitMix64, step: u64, newest: u64) -> Option<u64> {
         Some(match self {
-            Self::Uniform { items } => below(rng, *items),
+            Self::Uniform { items } => rng.below_u64(*items),
             Self::Zipfian { ranks, items } => fnv(ranks.next(rng)) % *items,
             Self::TrueZipfian { ranks, scatter } => scatter.place(ranks.next(rng)),
             Self::Latest { distances } => {
@@ -157,16 +157,16 @@ impl Chooser {
                 newest.checked_sub(distances.next(rng))?
             }
             Self::Hotspot { hot, items, hot_operations } => {
-                let is_hot = fraction(rng) < *hot_operations;
+                let is_hot = rng.fraction() < *hot_operations;
                 match (is_hot && *hot > 0) || hot == items {
-                    true => below(rng, *hot),
-                    false => *hot + below(rng, *items - *hot),
+                    true => rng.below_u64(*hot),
+                    false => *hot + rng.below_u64(*items - *hot),
                 }
             }
             Self::Sequential { items } => step % *items,
             Self::Exponential { gamma } => {
                 // The fraction may be 0; its logarithm is not wanted.
-                let distance = -(1.0 - fraction(rng)).ln() / *gamma;
+                let distance = -(1.0 - rng.fraction()).ln() / *gamma;
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
@@ -188,13 +188,6 @@ pub(super) fn fnv(mut number: u64) -> u64 {
         number >>= 8;
     }
     hash.cast_signed().wrapping_abs().cast_unsigned()
-}
-
-/// A number below `bound`, which is not zero.
-fn below(rng: &mut SplitMix64, bound: u64) -> u64 {
-    let product = u128::from(rng.next_u64()) * u128::from(bound);
-    // Below `bound`, so it fits.
-    u64::try_from(product >> 64).unwrap_or(u64::MAX)
 }
 
 /// A permutation of the numbers below a count: a Feistel network over enough bits, gone through
@@ -292,9 +285,11 @@ mod tests {
 
     #[test]
     fn scattering_is_a_permutation() {
-        for count in [1, 2, 3, 100, 1_000, 4_096, 5_000] {
+        for count in [1, 2, 3, 64, 65, 100, 1_000, 4_096, 5_000] {
             let scatter = Scatter::new(count, 7);
             let mut places: Vec<u64> = (0..count).map(|number| scatter.place(number)).collect();
+            let in_place = (0..).zip(&places).filter(|(number, place)| number == *place).count();
+            assert!(count < 64 || in_place < 16, "{count}: {in_place} stayed");
             let numbers: Vec<u64> = places.iter().map(|&place| scatter.number(place)).collect();
             assert_eq!(numbers, (0..count).collect::<Vec<_>>());
             places.sort_unstable();

@@ -9,6 +9,7 @@ use super::job::{Job, Phase, Records, Traffic};
 use super::keys::{KEY_BYTES, Keys};
 use super::op::{Kind, Op};
 use super::rng::{SplitMix64, mix};
+use super::shares::spread_before;
 use super::values::{Corpus, Framing, Values};
 use super::{About, Chosen, Spec, Workload, WorkloadArgs};
 use crate::cli::size;
@@ -113,8 +114,7 @@ impl Insert {
 
     /// The inserts among the steps before `step`: spread evenly, and the first step is one.
     fn inserts_before(&self, step: u64) -> u64 {
-        let (items, steps) = (u128::from(self.items.get()), u128::from(self.steps()));
-        u64::try_from((u128::from(step) * items).div_ceil(steps)).unwrap_or(u64::MAX)
+        spread_before(step, self.items.get(), self.steps())
     }
 
     /// What step `step` does under `seed`. An overwrite puts the version that is the step's number
@@ -125,9 +125,8 @@ impl Insert {
             return Op::put(Kind::Insert, before, 0);
         }
         let mut rng = SplitMix64::for_index(seed ^ u64::from_le_bytes(*b"changes."), step);
-        let record = rng.below(usize::try_from(before).unwrap_or(usize::MAX)) as u64;
-        let draw = (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        match draw * (self.overwrites + self.deletes) < self.overwrites {
+        let record = rng.below_u64(before);
+        match rng.fraction() * (self.overwrites + self.deletes) < self.overwrites {
             true => Op::put(Kind::Update, record, step + 1),
             false => Op::delete(record),
         }

@@ -90,6 +90,11 @@ pub enum Work<'a> {
     Stats,
 }
 
+/// The phase before those of the workload, and those after them, in every run.
+pub const FIRST_PHASE: &str = "open";
+/// See [`FIRST_PHASE`].
+pub const LAST_PHASES: [&str; 4] = ["close", "reopen", "verify", "count"];
+
 /// The name of the phase that closes the engine before phase `name` opens it again.
 pub fn closing_before(name: &str) -> String {
     format!("close before {name}")

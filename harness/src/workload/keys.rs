@@ -70,14 +70,19 @@ fn from_uuid((high, low): (u64, u64)) -> Option<(u64, u64)> {
     Some((left, low & HALF_MASK))
 }
 
+/// The digit of the lowest four bits.
+pub(super) fn hex_digit(number: u64) -> u8 {
+    DIGITS[usize::from(number.to_le_bytes()[0] & 0xf)]
+}
+
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 fn to_hex((high, low): (u64, u64)) -> Key {
     let mut key = [0; KEY_BYTES];
     for (half, number) in [high, low].into_iter().enumerate() {
         for (at, byte) in number.to_be_bytes().into_iter().enumerate() {
-            key[half * 16 + at * 2] = DIGITS[usize::from(byte >> 4)];
-            key[half * 16 + at * 2 + 1] = DIGITS[usize::from(byte & 0xf)];
+            key[half * 16 + at * 2] = hex_digit(u64::from(byte >> 4));
+            key[half * 16 + at * 2 + 1] = hex_digit(byte.into());
         }
     }
     key

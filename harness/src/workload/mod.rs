@@ -36,6 +36,7 @@ pub mod bacon;
 pub mod choose;
 pub mod keys;
 pub mod rng;
+mod shares;
 pub mod sized;
 pub mod texts;
 pub mod values;

@@ -30,11 +30,22 @@ impl SplitMix64 {
     /// A number below `bound`, which is not zero. The bias of the multiplication is below
     /// `bound` / 2^64.
     pub fn below(&mut self, bound: usize) -> usize {
-        let product = u128::from(self.next_u64()) * bound as u128;
         #[expect(clippy::cast_possible_truncation, reason = "below `bound`, which is a usize")]
         {
-            (product >> 64) as usize
+            self.below_u64(bound as u64) as usize
         }
+    }
+
+    /// The same of numbers of records and operations, whatever the machine's size of a pointer.
+    pub fn below_u64(&mut self, bound: u64) -> u64 {
+        let product = u128::from(self.next_u64()) * u128::from(bound);
+        (product >> 64) as u64
+    }
+
+    /// A number from 0 up to, but without, 1.
+    pub fn fraction(&mut self) -> f64 {
+        const STEPS: f64 = (1u64 << 53) as f64;
+        (self.next_u64() >> 11) as f64 / STEPS
     }
 
     /// Puts `items` in random order.

@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::keys::hex_digit;
 use super::rng::{SplitMix64, mix};
 use super::texts::Texts;
 
@@ -26,6 +27,9 @@ impl Content {
         }
     }
 }
+
+/// The longest key: Bitcask's format has 16 bits for its length.
+pub const MOST_KEY_BYTES: u32 = 65_535;
 
 /// The largest value: those of one round lie in memory.
 pub const MOST_VALUE_BYTES: u32 = 16 << 20;
@@ -57,7 +61,7 @@ impl SizedValues {
                 let mut rest = number;
                 out.extend([0; DIGITS].map(|_| {
                     rest = rest.rotate_left(4);
-                    b"0123456789abcdef"[usize::from(rest.to_le_bytes()[0] & 0xf)]
+                    hex_digit(rest)
                 }));
                 let mut text = number;
                 while out.len() < end {

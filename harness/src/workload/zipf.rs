@@ -11,12 +11,6 @@ use super::rng::SplitMix64;
 /// The exponent of all YCSB workloads.
 pub(super) const THETA: f64 = 0.99;
 
-/// A number from 0 up to, but without, 1.
-pub(super) fn fraction(rng: &mut SplitMix64) -> f64 {
-    const STEPS: f64 = (1u64 << 53) as f64;
-    (rng.next_u64() >> 11) as f64 / STEPS
-}
-
 /// The sum of 1 / r^theta over the ranks from 1 to `count`: term by term for the first ones, by
 /// the formula of Euler and Maclaurin for the others, so that nobody waits for billions of terms.
 pub(super) fn zeta(count: u64, theta: f64) -> f64 {
@@ -74,7 +68,7 @@ impl GrayZipfian {
 
     /// A rank from 0.
     pub(super) fn next(&self, rng: &mut SplitMix64) -> u64 {
-        self.at(fraction(rng))
+        self.at(rng.fraction())
     }
 
     /// The rank for a fraction.
@@ -120,7 +114,7 @@ impl TrueZipfian {
     pub(super) fn next(&self, rng: &mut SplitMix64) -> u64 {
         let theta = self.theta;
         loop {
-            let drawn = self.at_end + fraction(rng) * (self.at_half - self.at_end);
+            let drawn = self.at_end + rng.fraction() * (self.at_half - self.at_end);
             let place = area_inverse(drawn, theta);
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "over 0.5")]
             let rank = (place.round() as u64).clamp(1, self.items);

@@ -1,10 +1,11 @@
 //! What a file may say beyond what its types allow.
 
 use super::{Custom, Distribution, Keys, MOST_OPERATIONS, Mix, Phase, PhaseKind, Size, Values};
+use crate::cli::size::{MOST_BATCH, MOST_THREADS, is_rate, is_time};
 use crate::report::figures::grouped;
 use crate::workload::custom::KeyForm;
-use crate::workload::job::closing_before;
-use crate::workload::sized::MOST_VALUE_BYTES;
+use crate::workload::job::{FIRST_PHASE, LAST_PHASES, closing_before};
+use crate::workload::sized::{MOST_KEY_BYTES, MOST_VALUE_BYTES};
 
 /// What is wrong, and where.
 #[derive(Debug)]
@@ -40,7 +41,6 @@ fn ensure(holds: bool, place: &[Step], said: impl FnOnce() -> String) -> Checked
     Err(Wrong { place: place.to_vec(), said })
 }
 
-const MOST_KEY_BYTES: u32 = 65_535;
 const MOST_KEYS: u64 = 1 << 48;
 
 /// Checks all of it.
@@ -136,9 +136,6 @@ fn rounded(number: f64) -> f64 {
     (number * 1e9).round() / 1e9
 }
 
-/// The phases that every run has around those of the workload.
-const RESERVED: [&str; 5] = ["open", "close", "reopen", "verify", "count"];
-
 fn name(custom: &Custom, at: usize) -> Checked {
     let name = &custom.phases[at].name;
     let place = Place(at).key("name");
@@ -146,7 +143,8 @@ fn name(custom: &Custom, at: usize) -> Checked {
     let is_plain = (1..=40).contains(&length) && !name.chars().any(char::is_control);
     ensure(is_plain, &place, || "expected 1 to 40 characters".into())?;
     let closing = closing_before("");
-    let is_reserved = RESERVED.contains(&name.as_str()) || name.starts_with(&closing);
+    let is_reserved =
+        name == FIRST_PHASE || LAST_PHASES.contains(&name.as_str()) || name.starts_with(&closing);
     ensure(!is_reserved, &place, || format!("every run has a phase {name:?} of its own"))?;
     let is_new = custom.phases[..at].iter().all(|earlier| earlier.name != *name);
     ensure(is_new, &place, || format!("{name:?} is the name of an earlier phase"))
@@ -180,8 +178,7 @@ fn amount(phase: &Phase, here: Place) -> Checked {
     })?;
     let few = phase.operations.is_none_or(|count| count.get() <= MOST_OPERATIONS);
     ensure(few, &here.key("operations"), || format!("at most {}", grouped(MOST_OPERATIONS)))?;
-    let is_time = phase.seconds.is_none_or(|seconds| seconds > 0.0 && seconds <= 1e9);
-    ensure(is_time, &here.key("seconds"), || {
+    ensure(phase.seconds.is_none_or(is_time), &here.key("seconds"), || {
         "expected a number over 0, at most 1,000,000,000".into()
     })
 }
@@ -222,12 +219,11 @@ fn choice(phase: &Phase, here: Place) -> Checked {
 }
 
 fn clients(phase: &Phase, here: Place) -> Checked {
-    let few = phase.threads.is_none_or(|threads| threads.get() <= 1_024);
-    ensure(few, &here.key("threads"), || "at most 1,024".into())?;
-    let few = phase.batch.is_none_or(|batch| batch.get() <= 100_000);
-    ensure(few, &here.key("batch"), || "at most 100,000".into())?;
-    let is_rate = phase.rate.is_none_or(|rate| (1e-3..=1e9).contains(&rate));
-    ensure(is_rate, &here.key("rate"), || {
+    let few = phase.threads.is_none_or(|threads| threads.get() <= MOST_THREADS);
+    ensure(few, &here.key("threads"), || format!("at most {}", grouped(MOST_THREADS.into())))?;
+    let few = phase.batch.is_none_or(|batch| batch.get() <= MOST_BATCH);
+    ensure(few, &here.key("batch"), || format!("at most {}", grouped(MOST_BATCH.into())))?;
+    ensure(phase.rate.is_none_or(is_rate), &here.key("rate"), || {
         "expected operations a second from 0.001 to 1,000,000,000".into()
     })?;
     let Some([least, most]) = phase.scan_lengths else { return Ok(()) };

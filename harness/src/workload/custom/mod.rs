@@ -162,6 +162,19 @@ pub enum PhaseKind {
     Reopen,
 }
 
+impl PhaseKind {
+    /// The work of such a phase, with `traffic` for operations.
+    pub(super) fn work<'a>(self, traffic: impl FnOnce() -> Traffic<'a>) -> Work<'a> {
+        match self {
+            Self::Operations => Work::Traffic(traffic()),
+            Self::Quiesce => Work::Quiesce,
+            Self::Compact => Work::Compact,
+            Self::Sync => Work::Sync,
+            Self::Reopen => Work::Reopen,
+        }
+    }
+}
+
 /// The shares of the kinds of operations; they sum up to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -349,13 +362,7 @@ impl Job for CustomJob {
         let phases = self.custom.phases.iter().enumerate();
         let phases = phases.map(|(at, phase)| job::Phase {
             name: phase.name.clone(),
-            work: match phase.kind {
-                PhaseKind::Operations => Work::Traffic(self.traffic(at, phase)),
-                PhaseKind::Quiesce => Work::Quiesce,
-                PhaseKind::Compact => Work::Compact,
-                PhaseKind::Sync => Work::Sync,
-                PhaseKind::Reopen => Work::Reopen,
-            },
+            work: phase.kind.work(|| self.traffic(at, phase)),
         });
         phases.collect()
     }

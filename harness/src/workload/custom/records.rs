@@ -1,11 +1,12 @@
 //! The keys and values that the file describes.
 
-use super::{Custom, KeyForm, Size};
+use super::{Custom, KeyForm};
 use crate::workload::choose::Scatter;
 use crate::workload::job::Records;
+use crate::workload::keys::hex_digit;
 use crate::workload::rng::{SplitMix64, mix};
+use crate::workload::shares::Shares;
 use crate::workload::sized::SizedValues;
-use crate::workload::zipf::fraction;
 
 /// The records of a seed.
 pub(super) struct CustomRecords {
@@ -14,8 +15,7 @@ pub(super) struct CustomRecords {
     form: KeyForm,
     /// Where the numbers of hexadecimal keys go.
     scatter: Scatter,
-    /// Each size with the sum of the shares up to it.
-    sizes: Vec<(f64, Size)>,
+    sizes: Shares<[u32; 2]>,
     values: SizedValues,
     seed: u64,
 }
@@ -27,17 +27,13 @@ impl CustomRecords {
     pub(super) fn new(custom: &Custom, seed: u64) -> Self {
         let prefix = custom.keys.prefix.clone().into_bytes();
         let digits = (custom.keys.bytes.get() as usize).saturating_sub(prefix.len());
-        let mut sum = 0.0;
-        let sizes = custom.values.all_sizes().into_iter().map(|size| {
-            sum += size.share;
-            (sum, size)
-        });
+        let sizes = custom.values.all_sizes().into_iter().map(|size| (size.bytes, size.share));
         Self {
             prefix,
             digits,
             form: custom.keys.form,
             scatter: Scatter::new(1 << (4 * digits.min(SCATTERED_DIGITS)), mix(seed)),
-            sizes: sizes.collect(),
+            sizes: Shares::new(sizes),
             values: SizedValues::new(custom.values.content, seed),
             seed: SplitMix64::for_index(seed, u64::from_le_bytes(*b"the size")).next_u64(),
         }
@@ -45,15 +41,14 @@ impl CustomRecords {
 
     /// The size that `record` has at `version`.
     fn size(&self, record: u64, version: u64) -> usize {
-        if let [(_, Size { bytes: [least, most], .. })] = self.sizes.as_slice()
+        let mut sizes = self.sizes.things();
+        if let (1, Some([least, most])) = (sizes.len(), sizes.next())
             && least == most
         {
-            return *least as usize;
+            return least as usize;
         }
         let mut rng = SplitMix64::for_index(self.seed ^ mix(version), record);
-        let drawn = fraction(&mut rng);
-        let size = self.sizes.iter().find(|(sum, _)| drawn < *sum).or(self.sizes.last());
-        let [least, most] = size.map_or([0, 0], |(_, size)| size.bytes);
+        let [least, most] = self.sizes.at(rng.fraction()).unwrap_or([0, 0]);
         least as usize + rng.below((most - least) as usize + 1)
     }
 }
@@ -75,10 +70,10 @@ impl Records for CustomRecords {
                 rest = self.scatter.place(record);
                 let scattered = self.digits.min(SCATTERED_DIGITS);
                 for at in (0..scattered).rev() {
-                    out.push(hexadecimal(rest >> (4 * at)));
+                    out.push(hex_digit(rest >> (4 * at)));
                 }
                 let mut rng = SplitMix64::new(rest);
-                out.extend((scattered..self.digits).map(|_| hexadecimal(rng.next_u64())));
+                out.extend((scattered..self.digits).map(|_| hex_digit(rng.next_u64())));
             }
         }
     }
@@ -102,14 +97,10 @@ impl Records for CustomRecords {
     }
 }
 
-fn hexadecimal(number: u64) -> u8 {
-    b"0123456789abcdef"[usize::from(number.to_le_bytes()[0] & 0xf)]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::custom::{Keys, Values};
+    use crate::workload::custom::{Keys, Size, Values};
     use crate::workload::sized::Content;
 
     fn records(keys: Keys, values: Values) -> CustomRecords {

@@ -5,7 +5,8 @@ use crate::workload::choose::{self, Chooser, Wanted};
 use crate::workload::job::Stream;
 use crate::workload::op::{Kind, Op};
 use crate::workload::rng::SplitMix64;
-use crate::workload::zipf::{THETA, fraction};
+use crate::workload::shares::{Shares, spread_before};
+use crate::workload::zipf::THETA;
 
 /// The stream of a seed. Every step is derived from its number alone.
 pub(super) struct CustomStream {
@@ -14,9 +15,8 @@ pub(super) struct CustomStream {
     /// Records inserted in the phases before, and in this one.
     records: u64,
     inserts: u64,
-    /// The kinds but inserts, each with the sum of the shares up to it, and the sum of all.
-    kinds: Vec<(f64, Kind)>,
-    sum: f64,
+    /// The kinds but inserts.
+    kinds: Shares<Kind>,
     chooser: Chooser,
     scan_lengths: [u64; 2],
     /// What the versions of this phase begin with.
@@ -32,14 +32,8 @@ impl CustomStream {
         let phase = &custom.phases[at];
         let seed = SplitMix64::for_index(seed ^ u64::from_le_bytes(*b"a phase."), at as u64);
         let seed = seed.clone().next_u64();
-        let mut sum = 0.0;
-        let mut kinds = Vec::new();
-        for (_, kind, share) in phase.mix.unwrap_or_default().shares() {
-            if kind != Kind::Insert && share > 0.0 {
-                sum += share;
-                kinds.push((sum, kind));
-            }
-        }
+        let kinds = phase.mix.unwrap_or_default().shares().map(|(_, kind, share)| (kind, share));
+        let kinds = Shares::new(kinds.into_iter().filter(|(kind, _)| *kind != Kind::Insert));
         let records = custom.records_before(at);
         let chooser = Chooser::new(&Wanted {
             distribution: match phase.distribution.unwrap_or_default() {
@@ -63,7 +57,6 @@ impl CustomStream {
             records,
             inserts: phase.inserts(),
             kinds,
-            sum,
             chooser,
             scan_lengths: phase.scan_lengths.unwrap_or([1, 100]),
             first_version: (at as u64) << STEP_BITS,
@@ -72,14 +65,11 @@ impl CustomStream {
 
     /// The inserts among the steps before `step`: spread evenly, and the first step is one.
     fn inserts_before(&self, step: u64) -> u64 {
-        let product = u128::from(step) * u128::from(self.inserts);
-        u64::try_from(product.div_ceil(self.steps.into())).unwrap_or(u64::MAX)
+        spread_before(step, self.inserts, self.steps)
     }
 
     fn kind(&self, rng: &mut SplitMix64) -> Kind {
-        let drawn = fraction(rng) * self.sum;
-        let kind = self.kinds.iter().find(|(sum, _)| drawn < *sum).or(self.kinds.last());
-        kind.map_or(Kind::Read, |(_, kind)| *kind)
+        self.kinds.at(rng.fraction() * self.kinds.sum()).unwrap_or(Kind::Read)
     }
 }
 
@@ -100,9 +90,7 @@ impl Stream for CustomStream {
             Kind::Delete => Op::delete(record),
             Kind::Scan | Kind::ScanBack => {
                 let [least, most] = self.scan_lengths;
-                #[expect(clippy::cast_possible_truncation, reason = "lengths are limited")]
-                let more = rng.below((most - least + 1) as usize) as u64;
-                Op::scan(kind, record, least + more)
+                Op::scan(kind, record, least + rng.below_u64(most - least + 1))
             }
             kind => Op::put(kind, record, version),
         });

@@ -103,43 +103,6 @@ fn printable(byte: u8) -> u8 {
     b' ' + u8::try_from((u16::from(byte) * 95) >> 8).unwrap_or(0)
 }
 
-/// A permutation of the numbers below `count`: a Feistel network over enough bits, gone through
-/// again while the outcome is too large.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Shuffled {
-    count: u64,
-    half_bits: u32,
-    seed: u64,
-}
-
-impl Shuffled {
-    pub(super) fn new(count: u64, seed: u64) -> Self {
-        let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
-        Self { count, half_bits: bits.div_ceil(2).max(1), seed }
-    }
-
-    /// The number at `place`, which is below the count.
-    pub(super) fn at(self, place: u64) -> u64 {
-        let mut number = place;
-        loop {
-            number = self.permute(number);
-            if number < self.count {
-                return number;
-            }
-        }
-    }
-
-    fn permute(self, number: u64) -> u64 {
-        let mask = (1 << self.half_bits) - 1;
-        let (mut left, mut right) = (number >> self.half_bits, number & mask);
-        for round in 0..4 {
-            let drawn = SplitMix64::for_index(self.seed ^ round, right).next_u64();
-            (left, right) = (right, left ^ (drawn & mask));
-        }
-        (left << self.half_bits) | right
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,18 +156,6 @@ mod tests {
             let compressed = snap::raw::Encoder::new().compress_vec(&block).unwrap();
             let measured = compressed.len() as f64 / block.len() as f64;
             assert!((least..most).contains(&measured), "{ratio}: {measured}");
-        }
-    }
-
-    #[test]
-    fn shuffled_numbers_are_all_there_once_and_in_another_order() {
-        for count in [1, 2, 3, 64, 65, 1_000] {
-            let shuffled = Shuffled::new(count, 42);
-            let mut numbers: Vec<u64> = (0..count).map(|place| shuffled.at(place)).collect();
-            let in_place = (0..).zip(&numbers).filter(|(place, number)| place == *number).count();
-            assert!(count < 64 || in_place < 16, "{count}: {in_place} stayed");
-            numbers.sort_unstable();
-            assert_eq!(numbers, (0..count).collect::<Vec<_>>());
         }
     }
 }

@@ -4,8 +4,9 @@
 //! does: after N draws of N keys about 63 % of the keys are there.
 
 use super::bench::Bench;
-use super::entries::{KEY_BYTES, Shuffled, missing, version, version_beside};
+use super::entries::{KEY_BYTES, missing, version, version_beside};
 use super::{BATCH, Dbbench, MULTI};
+use crate::workload::choose::Scatter;
 use crate::workload::job::Traffic;
 use crate::workload::op::{Kind, Op};
 use crate::workload::rng::{SplitMix64, mix};
@@ -22,7 +23,7 @@ pub(super) struct Place<'a> {
 }
 
 /// The largest step of `seekordered`, and one.
-const STRIDE: usize = 100;
+const STRIDE: u64 = 100;
 
 impl<'a> Place<'a> {
     /// Its operations; `None` where it has none.
@@ -40,8 +41,8 @@ impl<'a> Place<'a> {
                 batches
             }
             Bench::FillUniqueRandom => {
-                let shuffled = Shuffled::new(num, self.own_seed());
-                self.each(num, move |step| put(Kind::Insert, shuffled.at(step), step))
+                let scatter = Scatter::new(num, self.own_seed());
+                self.each(num, move |step| put(Kind::Insert, scatter.place(step), step))
             }
             Bench::FillRandom | Bench::Overwrite | Bench::Fill100K => {
                 self.each(writes, move |step| put(Kind::Update, draw(step), step))
@@ -94,7 +95,7 @@ impl<'a> Place<'a> {
     /// Each seek is to a key that is a random stride of up to 99 after the one before.
     fn ordered(self) -> Traffic<'a> {
         let Dbbench { num, reads, .. } = *self.dbbench;
-        let stride = self.draws(STRIDE as u64);
+        let stride = self.draws(STRIDE);
         Traffic::new(reads, self.step_bytes(), move || {
             let (mut next, mut at) = (0, 0);
             move |step: u64, out: &mut Vec<Op>| {
@@ -139,6 +140,5 @@ fn seek(record: u64) -> Op {
 
 /// A number below `below` for each step.
 fn draws(seed: u64, below: u64) -> impl Fn(u64) -> u64 + Copy + Send + Sync + use<> {
-    let below = usize::try_from(below).unwrap_or(usize::MAX);
-    move |step| SplitMix64::for_index(seed, step).below(below) as u64
+    move |step| SplitMix64::for_index(seed, step).below_u64(below)
 }

@@ -8,7 +8,7 @@ use tempfile::TempPath;
 
 use super::compile::Compiler;
 use super::facts::Format;
-use super::format::{Description, TraceFile};
+use super::format::TraceFile;
 use super::lines::{Lines, is_recorded};
 use super::{parameters_of, requests, versions};
 use crate::cli::size;
@@ -85,13 +85,11 @@ impl TraceArgs {
             return Ok((trace, None));
         }
         let directory = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
-        let (made, description) = self.compile(&directory)?;
-        let trace = TraceFile::open(&made)?;
-        debug_assert_eq!(trace.description, description);
-        Ok((trace, Some(made)))
+        let made = self.compile(&directory)?;
+        Ok((TraceFile::open(&made)?, Some(made)))
     }
 
-    fn compile(&self, directory: &Path) -> Result<(TempPath, Description)> {
+    fn compile(&self, directory: &Path) -> Result<TempPath> {
         let mut compiler = Compiler::new(directory, self.value_bytes.get())?;
         let mut count = 0u64;
         for path in &self.files {

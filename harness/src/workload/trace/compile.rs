@@ -145,8 +145,8 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Writes the trace to a temporary file, and returns it with what it says of itself.
-    pub(super) fn finish(mut self) -> Result<(TempPath, Description)> {
+    /// Writes the trace to a temporary file.
+    pub(super) fn finish(mut self) -> Result<TempPath> {
         let directory = self.directory;
         let mut keys = KeyTable::new(directory)?;
         let mut parts = Vec::new();
@@ -201,7 +201,7 @@ impl<'a> Compiler<'a> {
             facts: self.facts,
         };
         writer.finish(&description)?;
-        Ok((made.into_temp_path(), description))
+        Ok(made.into_temp_path())
     }
 
     /// Makes operations of the requests of a part.

@@ -25,8 +25,10 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::facts::Facts;
+use crate::cli::size::MOST_BATCH;
 use crate::workload::custom::PhaseKind;
 use crate::workload::op::{Kind, Op};
+use crate::workload::sized::MOST_KEY_BYTES;
 use crate::{Error, Result};
 
 /// What the file begins with.
@@ -126,8 +128,8 @@ impl<'a> TraceWriter<'a> {
         self.bytes(&due.operations.to_le_bytes())
     }
 
-    /// The end of it. Returns the checksum.
-    pub(crate) fn finish(mut self, description: &Description) -> Result<u64> {
+    /// The end of it.
+    pub(crate) fn finish(mut self, description: &Description) -> Result<()> {
         let text = serde_json::to_vec(description)
             .map_err(|error| Error::Usage(format!("a description that is no JSON: {error}")))?;
         self.bytes(&text)?;
@@ -139,8 +141,7 @@ impl<'a> TraceWriter<'a> {
         self.bytes(&[0; 4])?;
         let checksum = self.hash.digest();
         self.out.write_all(&checksum.to_le_bytes()).map_err(Error::io("write", self.path))?;
-        self.out.flush().map_err(Error::io("write", self.path))?;
-        Ok(checksum)
+        self.out.flush().map_err(Error::io("write", self.path))
     }
 }
 
@@ -249,7 +250,7 @@ impl TraceFile {
         read_exact_at(&self.file, wanted, ends + from * END_BYTES)?;
         let [start, end] = [&bytes[..8], &bytes[8..]]
             .map(|bytes| bytes.try_into().map_or(u64::MAX, u64::from_le_bytes));
-        let length = end.checked_sub(start).filter(|&length| length <= MOST_KEY_BYTES);
+        let length = end.checked_sub(start).filter(|&length| length <= MOST_KEY_BYTES.into());
         let length = length.filter(|_| end <= key_bytes).and_then(|l| usize::try_from(l).ok());
         let length = length.ok_or_else(|| invalid("a key that ends before it begins"))?;
         let at = out.len();
@@ -257,9 +258,6 @@ impl TraceFile {
         read_exact_at(&self.file, &mut out[at..], ends + keys * END_BYTES + start)
     }
 }
-
-/// The longest key.
-pub(super) const MOST_KEY_BYTES: u64 = 65_535;
 
 fn invalid(said: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, said)
@@ -280,7 +278,7 @@ impl Description {
         if of_phases != Some(self.operations) {
             return Err("the operations of its phases are not all operations");
         }
-        if self.phases.iter().any(|phase| phase.batch == 0 || phase.batch > 100_000) {
+        if self.phases.iter().any(|phase| phase.batch == 0 || phase.batch > MOST_BATCH) {
             return Err("a batch that cannot be");
         }
         if self.times > MOST_TIMES {

@@ -31,8 +31,7 @@ use xxhash_rust::xxh3::xxh3_128;
 pub use self::args::TraceArgs;
 pub use self::facts::{Facts, Format, Recorded};
 use self::format::{Description, OpReader, TraceFile};
-use super::custom::PhaseKind;
-use super::job::{Job, Opener, Phase, Records, Stream, Times, Traffic, Work};
+use super::job::{Job, Opener, Phase, Records, Stream, Times, Traffic};
 use super::op::Op;
 use super::sized::{Content, MOST_VALUE_BYTES, SizedValues};
 use super::{About, Spec};
@@ -199,13 +198,7 @@ impl Job for TraceJob {
     fn phases(&self) -> Vec<Phase<'_>> {
         let mut first = 0;
         let phases = self.trace.description.phases.iter().map(|phase| {
-            let work = match phase.kind {
-                PhaseKind::Operations => Work::Traffic(self.traffic(phase, first)),
-                PhaseKind::Quiesce => Work::Quiesce,
-                PhaseKind::Compact => Work::Compact,
-                PhaseKind::Sync => Work::Sync,
-                PhaseKind::Reopen => Work::Reopen,
-            };
+            let work = phase.kind.work(|| self.traffic(phase, first));
             first += phase.operations;
             Phase { name: phase.name.clone(), work }
         });

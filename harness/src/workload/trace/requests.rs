@@ -20,8 +20,7 @@
 use std::str::from_utf8;
 
 use super::facts::Format;
-use super::format::MOST_KEY_BYTES;
-use crate::workload::sized::MOST_VALUE_BYTES;
+use crate::workload::sized::{MOST_KEY_BYTES, MOST_VALUE_BYTES};
 
 /// One request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,7 +189,7 @@ fn number(text: &[u8]) -> Option<u64> {
 }
 
 fn checked(key: &[u8]) -> Result<&[u8], String> {
-    match (1..=MOST_KEY_BYTES).contains(&(key.len() as u64)) {
+    match (1..=MOST_KEY_BYTES as usize).contains(&key.len()) {
         true => Ok(key),
         false => Err(format!("expected a key of 1 to {MOST_KEY_BYTES} bytes")),
     }

@@ -5,13 +5,13 @@ use crate::workload::choose::{Chooser, Wanted};
 use crate::workload::job::Stream;
 use crate::workload::op::{Kind, Op};
 use crate::workload::rng::SplitMix64;
-use crate::workload::zipf::{GrayZipfian, THETA, fraction};
+use crate::workload::shares::Shares;
+use crate::workload::zipf::{GrayZipfian, THETA};
 
 /// The stream of a seed. Step N draws from a generator of its own; only the number of inserts
 /// before it is counted from step to step.
 pub(super) struct YcsbStream {
-    /// The kinds of operations, each with the sum of the shares up to it.
-    kinds: Vec<(f64, Kind)>,
+    kinds: Shares<Kind>,
     seed: u64,
     records: u64,
     chooser: Chooser,
@@ -37,17 +37,12 @@ impl YcsbStream {
         let seed = SplitMix64::for_index(seed, u64::from_le_bytes(*b"the mix.")).next_u64();
         let update = if ycsb.write_all_fields { Kind::Update } else { Kind::UpdateField };
         let kinds = [Kind::Read, update, Kind::Insert, Kind::Scan, Kind::ReadModifyWrite];
-        let mut sum = 0.0;
-        let kinds = kinds.into_iter().zip(ycsb.mix.shares()).filter(|(_, (_, share))| *share > 0.0);
-        let kinds = kinds.map(|(kind, (_, share))| {
-            sum += share;
-            (sum, kind)
-        });
+        let shares = ycsb.mix.shares().map(|(_, share)| share);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let expected_inserts = (ycsb.operations as f64 * ycsb.mix.insert) as u64;
         let [least, most] = ycsb.scan_lengths;
         Self {
-            kinds: kinds.collect(),
+            kinds: Shares::new(kinds.into_iter().zip(shares)),
             seed,
             records: ycsb.records,
             chooser: Chooser::new(&Wanted {
@@ -77,7 +72,7 @@ impl YcsbStream {
     }
 
     fn count(&self, count: &mut InsertCount, until: u64) {
-        if self.kinds.iter().all(|(_, kind)| *kind != Kind::Insert) {
+        if self.kinds.things().all(|kind| kind != Kind::Insert) {
             count.step = until;
         }
         while count.step < until {
@@ -91,9 +86,7 @@ impl YcsbStream {
     }
 
     fn kind(&self, rng: &mut SplitMix64) -> Kind {
-        let drawn = fraction(rng);
-        let kind = self.kinds.iter().find(|(sum, _)| drawn < *sum).or(self.kinds.last());
-        kind.map_or(Kind::Read, |(_, kind)| *kind)
+        self.kinds.at(rng.fraction()).unwrap_or(Kind::Read)
     }
 }
 
@@ -123,8 +116,7 @@ impl Stream for YcsbStream {
 impl ScanLengths {
     fn length(&self, rng: &mut SplitMix64) -> u64 {
         match self {
-            #[expect(clippy::cast_possible_truncation, reason = "lengths are limited")]
-            Self::Uniform { least, most } => least + rng.below((most - least + 1) as usize) as u64,
+            Self::Uniform { least, most } => least + rng.below_u64(most - least + 1),
             Self::Zipfian { least, ranks } => least + ranks.next(rng),
         }
     }
