@@ -25,6 +25,10 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// Ctrl-C, or the system asked the program to end.
+    #[error("stopped")]
+    Interrupted,
+
     /// An engine refused.
     #[error(transparent)]
     Engine(#[from] engines::Error),

@@ -13,6 +13,10 @@ pub mod stats;
 
 pub mod report;
 
+pub mod files;
+
+pub mod interrupt;
+
 pub mod cli;
 
 pub mod error;

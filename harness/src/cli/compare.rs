@@ -3,7 +3,6 @@
 use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use engines::{Compression, Durability};
@@ -11,6 +10,7 @@ use engines::{Compression, Durability};
 use super::files::Files;
 use super::progress::Progress;
 use super::{Ending, colour, size};
+use crate::files::{Inputs, output};
 use crate::measure::filesystem;
 use crate::report::{json, terminal};
 use crate::results::{Client, Comparison, Conditions, Parameters, Settings};
@@ -18,7 +18,7 @@ use crate::run::parent::ChildCommand;
 use crate::run::plan::Selection;
 use crate::run::{self, Site};
 use crate::workload::{Chosen, WorkloadArgs};
-use crate::{Error, Result};
+use crate::{Error, Result, interrupt};
 
 /// The flags of a comparison: those of the workload and those of all.
 #[derive(Debug, Clone, Args)]
@@ -137,11 +137,17 @@ impl<W: WorkloadArgs> CompareArgs<W> {
 /// [`Error`] for whatever keeps it from running.
 pub fn compare<W: WorkloadArgs>(args: &CompareArgs<W>, references: &[&str]) -> Result<Ending> {
     let CompareArgs { workload, common: args } = args;
-    let chosen = workload.workload()?;
+    let interrupt = interrupt::listen()?;
+    let result = [("--out", &args.out), ("--resume", &args.resume)];
+    let result = result.into_iter().find_map(|(flag, file)| Some((flag, file.as_deref()?)));
+    let out = result.map(|(_, file)| file.to_path_buf());
+    let inputs = Inputs::beside(result.into_iter().chain(args.files.named()))?;
+    let chosen = workload.workload(&inputs)?;
     let parameters = parameters(&chosen, args);
-    let earlier = args.resume.as_deref().map(json::read).transpose()?;
-    let out = args.out.clone().or_else(|| args.resume.clone());
-    args.files.check(out.as_deref().map(|out| ("--out", out)))?;
+    // What it goes on with may be the result that is written.
+    let inputs = Inputs::beside(args.files.named())?;
+    let earlier = args.resume.as_deref().map(|path| json::read_beside(&inputs, path));
+    let earlier = earlier.transpose()?;
     let home = DataHome::find(args.dir.as_deref())?;
     let selection = match args.engines.as_slice() {
         [] => Selection::all(references, &parameters.settings)?,
@@ -149,7 +155,6 @@ pub fn compare<W: WorkloadArgs>(args: &CompareArgs<W>, references: &[&str]) -> R
     };
     check_pairs(&args.pair, &selection)?;
     warn(&home.path)?;
-    let interrupt = stop_on_signal()?;
     let site = Site {
         directory: &home.path,
         keep: args.keep,
@@ -201,7 +206,7 @@ fn check_pairs(pairs: &[(String, String)], selection: &Selection) -> Result<()> 
 
 fn report(args: &CommonArgs, out: Option<&Path>, comparison: &Comparison) -> Result<()> {
     if let Some(out) = out {
-        json::replace_file(out, &json::render(comparison)?)?;
+        output::replace(out, &json::render(comparison)?)?;
     }
     args.files.write(comparison, &args.pair)?;
     if args.quiet {
@@ -270,14 +275,4 @@ fn target_directory() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let target = program.ancestors().find(|above| above.join("CACHEDIR.TAG").is_file())?;
     Some(target.to_path_buf())
-}
-
-/// Becomes true on Ctrl-C and when the system asks the program to end.
-fn stop_on_signal() -> Result<&'static AtomicBool> {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    match ctrlc::set_handler(|| STOP.store(true, Ordering::Release)) {
-        // A suite comes here for each of its comparisons.
-        Ok(()) | Err(ctrlc::Error::MultipleHandlers) => Ok(&STOP),
-        Err(error) => Err(Error::Usage(format!("cannot listen for Ctrl-C: {error}"))),
-    }
 }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
+use crate::files::{Inputs, output};
 use crate::report::{json, machines};
 use crate::results::{Comparison, Parameters};
-use crate::{Error, Result};
+use crate::{Error, Result, interrupt};
 
 /// What can be chosen.
 #[derive(Debug, Clone, Args)]
@@ -37,8 +38,10 @@ struct Merged<'a> {
 /// # Errors
 /// [`Error::Usage`] for what is no result, or of other work than the first.
 pub fn merge(args: &MergeArgs) -> Result<()> {
-    let results: Vec<Comparison> =
-        args.results.iter().map(|path| json::read(path)).collect::<Result<_>>()?;
+    interrupt::listen()?;
+    let inputs = Inputs::beside(args.out.as_deref().map(|out| ("--out", out)))?;
+    let results = args.results.iter().map(|path| json::read_beside(&inputs, path));
+    let results: Vec<Comparison> = results.collect::<Result<_>>()?;
     let Some((first, others)) = results.split_first() else {
         return Err(Error::Usage("there is nothing to merge".into()));
     };
@@ -52,8 +55,9 @@ pub fn merge(args: &MergeArgs) -> Result<()> {
     let merged = Merged { schema: "enginelab.merged/1", results: &results };
     let text = serde_json::to_string_pretty(&merged);
     let text = text.map_err(|error| Error::Usage(error.to_string()))? + "\n";
+    interrupt::check()?;
     if let Some(out) = &args.out {
-        json::replace_file(out, &text)?;
+        output::replace(out, &text)?;
     }
     super::print(&if args.json { text } else { machines::render(&results) })
 }

@@ -243,6 +243,7 @@ fn colour() -> bool {
 pub fn exit(outcome: Result<Ending>) -> ExitCode {
     match outcome {
         Ok(ending) => ending.into(),
+        Err(Error::Interrupted) => Ending::Interrupted.into(),
         Err(error) => {
             eprintln!("enginelab: {error}");
             ExitCode::from(2)

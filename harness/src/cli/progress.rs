@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Result;
+use crate::files::output;
 use crate::report::json;
 use crate::results::{Comparison, Run};
 use crate::run::Observer;
@@ -121,7 +122,7 @@ impl Observer for Progress {
         };
         self.say(&format!("{}, run {}: {outcome}", self.run, run.repeat));
         match &self.out {
-            Some(out) => json::replace_file(out, &json::render(so_far)?),
+            Some(out) => output::replace(out, &json::render(so_far)?),
             None => Ok(()),
         }
     }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::size;
+use crate::files::{Inputs, output};
 use crate::report::figures::grouped;
-use crate::report::json;
 use crate::results::Client;
 use crate::workload::custom::CustomArgs;
 use crate::workload::dbbench::DbbenchArgs;
@@ -18,7 +18,7 @@ use crate::workload::trace::{TraceArgs, record};
 use crate::workload::vpork::VporkArgs;
 use crate::workload::ycsb::YcsbArgs;
 use crate::workload::{Workload, WorkloadArgs};
-use crate::{Error, Result};
+use crate::{Result, interrupt};
 
 /// The workloads that can be recorded.
 #[derive(Debug, Subcommand)]
@@ -65,7 +65,7 @@ pub struct RecordArgs<W: WorkloadArgs> {
 /// Records a workload.
 ///
 /// # Errors
-/// [`Error`] for whatever keeps the trace from being written.
+/// [`Error`](crate::Error) for whatever keeps the trace from being written.
 pub(super) fn run(what: &Record) -> Result<()> {
     match what {
         Record::Insert(args) => args.write(),
@@ -81,20 +81,19 @@ pub(super) fn run(what: &Record) -> Result<()> {
 
 impl<W: WorkloadArgs> RecordArgs<W> {
     fn write(&self) -> Result<()> {
-        json::check_writable(&self.out)?;
-        let chosen = self.workload.workload()?;
+        interrupt::listen()?;
+        let inputs = Inputs::beside([("--out", self.out.as_path())])?;
+        let chosen = self.workload.workload(&inputs)?;
         let client = Client {
             threads: self.threads.or(chosen.threads).unwrap_or(NonZeroU32::MIN),
             seed: self.seed,
             rate: None,
         };
         let mut operations = 0;
-        json::replace_with(&self.out, |file| {
+        output::replace_with(&self.out, |file| {
             operations = match (&chosen.workload, &chosen.input) {
                 (Workload::Trace(trace), Some(input)) => {
-                    let mut from =
-                        std::fs::File::open(&input.path).map_err(Error::io("read", &input.path))?;
-                    std::io::copy(&mut from, &mut &*file).map_err(Error::io("write", &self.out))?;
+                    output::copy(&input.path, file, &self.out)?;
                     trace.operations
                 }
                 (workload, _) => record::record(workload, &client, file, &self.out)?,

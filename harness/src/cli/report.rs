@@ -6,14 +6,15 @@ use clap::Args;
 
 use super::files::Files;
 use super::{colour, size};
-use crate::Result;
 use crate::error::Error;
+use crate::files::Inputs;
 use crate::report::{json, terminal};
+use crate::{Result, interrupt};
 
 /// What can be chosen.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
-    /// The result, as --out wrote it
+    /// The result, as --out wrote it, of at most 1 GiB
     #[arg(value_name = "RESULT.json")]
     pub result: PathBuf,
 
@@ -31,7 +32,9 @@ pub struct ReportArgs {
 /// # Errors
 /// [`Error::Usage`] for what is no result, and files that cannot be written or are the result.
 pub fn report(args: &ReportArgs) -> Result<()> {
-    let comparison = json::read(&args.result)?;
+    interrupt::listen()?;
+    let inputs = Inputs::beside(args.files.named())?;
+    let comparison = json::read_beside(&inputs, &args.result)?;
     let ran = comparison.engines();
     for name in args.pair.iter().flat_map(|(a, b)| [a, b]) {
         if !ran.contains(&name.as_str()) {
@@ -41,6 +44,6 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     if args.files.is_empty() {
         return super::print(&terminal::render(&comparison, &args.pair, colour()));
     }
-    args.files.check(Some(("the result", &args.result)))?;
+    interrupt::check()?;
     args.files.write(&comparison, &args.pair)
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser};
 
 use super::{Compare, Ending};
+use crate::files::output;
 use crate::report::html::suite::{self, Part};
 use crate::report::json;
 use crate::{Error, Result};
@@ -107,7 +108,7 @@ pub fn suite(args: &SuiteArgs) -> Result<Ending> {
     let commands: Vec<Line> =
         entries.iter().map(|entry| Line::parse(entry, args)).collect::<Result<_>>()?;
     fs::create_dir_all(&args.into).map_err(Error::io("make directory", &args.into))?;
-    json::check_writable(&args.into.join(INDEX))?;
+    output::check_writable(&args.into.join(INDEX))?;
     let (mut parts, mut ending) = (Vec::new(), Ending::Well);
     for (number, (entry, line)) in entries.iter().zip(commands).enumerate() {
         eprintln!("[{}/{}] {}: {}", number + 1, entries.len(), entry.name, entry.command(args));
@@ -119,7 +120,7 @@ pub fn suite(args: &SuiteArgs) -> Result<Ending> {
         let comparison = json::read(&file(&args.into, entry.name, "json"))?;
         let (name, command) = (entry.name.to_owned(), entry.command(args));
         parts.push(Part { name, command, comparison });
-        json::replace_file(&args.into.join(INDEX), &suite::render(&parts))?;
+        output::replace(&args.into.join(INDEX), &suite::render(&parts))?;
     }
     super::print(&format!("{}\n", args.into.join(INDEX).display()))?;
     Ok(ending)

@@ -13,6 +13,7 @@ use super::shares::spread_before;
 use super::values::{Corpus, Framing, Values};
 use super::{About, Chosen, Spec, Workload, WorkloadArgs};
 use crate::cli::size;
+use crate::files::Inputs;
 use crate::report::figures::grouped;
 use crate::results::Client;
 use crate::{Error, Result};
@@ -78,7 +79,7 @@ const DEFAULT_ITEMS: NonZeroU64 = NonZeroU64::new(20_000).unwrap();
 const MOST_CHANGES: f64 = 0.99;
 
 impl WorkloadArgs for InsertArgs {
-    fn workload(&self) -> Result<Chosen> {
+    fn workload(&self, _: &Inputs) -> Result<Chosen> {
         if self.overwrites + self.deletes > MOST_CHANGES {
             return Err(Error::Usage(format!(
                 "--overwrites {} and --deletes {}: together at most {MOST_CHANGES}, the rest \

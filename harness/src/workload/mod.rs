@@ -50,6 +50,7 @@ use tempfile::TempPath;
 
 use self::job::Job;
 use crate::Result;
+use crate::files::Inputs;
 use crate::report::summary::Summary;
 use crate::report::tables::Table;
 use crate::results::{Client, Comparison};
@@ -78,11 +79,11 @@ pub enum Workload {
 
 /// The flags of a workload.
 pub trait WorkloadArgs: clap::Args {
-    /// The workload that they ask for.
+    /// The workload that they ask for; what it reads, it opens among `inputs`.
     ///
     /// # Errors
     /// [`Error::Usage`](crate::Error::Usage) for what cannot be.
-    fn workload(&self) -> Result<Chosen>;
+    fn workload(&self, inputs: &Inputs) -> Result<Chosen>;
 
     /// What is printed below the report of every workload; empty in most.
     ///

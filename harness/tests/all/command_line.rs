@@ -174,3 +174,16 @@ fn bash_completes_with_the_script() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "custom", "{said}");
 }
+
+/// What would fill the disk is refused before it does.
+#[test]
+fn a_recording_without_room_is_refused() {
+    let directory = TempDir::new().unwrap();
+    let out = directory.path().join("out");
+    let mut command = enginelab(&["record", "insert", "--items", "999,999,999,999", "--out"]);
+    command.arg(&out);
+    let said = refused(command);
+    let expected = format!("{} takes 23,999,999 MB at least, but ", out.display());
+    assert!(said.contains(&expected), "{said}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use harness::files::output;
 use harness::report::json;
 use harness::workload::Workload;
 use harness::workload::op::Kind;
@@ -151,7 +152,7 @@ fn a_result_holds_the_file_and_is_resumed_by_it_alone() {
 
     let mut cut = whole.clone();
     cut.runs.truncate(1);
-    json::replace_file(&out, &json::render(&cut).unwrap()).unwrap();
+    output::replace(&out, &json::render(&cut).unwrap()).unwrap();
     let resume = place.arguments(&["--engines", "memory,lsm", "--resume", text(&out)]);
     let resumed = json_of(compare(&place.data, &resume));
     assert_eq!((resumed.runs.len(), &resumed.runs[0]), (2, &whole.runs[0]));
@@ -174,7 +175,7 @@ fn a_wrong_file_is_refused_with_its_line_and_nothing_is_written() {
     let said = refused(compare(&place.data, &["custom"]));
     assert!(said.contains("FILE.toml"), "{said}");
     fs::write(&place.file, vec![b'#'; 2 << 20]).unwrap();
-    assert!(refused(compare(&place.data, &arguments)).contains("over 1 MiB"));
+    assert!(refused(compare(&place.data, &arguments)).contains("a file of at most 1 MiB"));
 }
 
 #[test]

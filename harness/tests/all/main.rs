@@ -6,6 +6,7 @@ mod compare;
 mod custom;
 mod dbbench;
 mod failing_engines;
+mod files;
 mod report;
 mod saved_results;
 #[cfg(target_os = "linux")]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use harness::files::output;
 use harness::measure::disk::DiskUsage;
 use harness::measure::machine::Machine;
 use harness::report::{csv, html, json, markdown, terminal};
@@ -109,7 +110,7 @@ fn results_come_back_from_json_as_they_were() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("result.json");
     let comparison = comparison();
-    json::replace_file(&path, &json::render(&comparison).unwrap()).unwrap();
+    output::replace(&path, &json::render(&comparison).unwrap()).unwrap();
     assert!(json::read(&path).unwrap() == comparison);
 }
 
@@ -310,7 +311,7 @@ fn a_saved_result_is_reported_and_kept() {
         let output = report(flags).code(2).get_output().stderr.clone();
         String::from_utf8(output).unwrap()
     };
-    assert!(said(&["--csv", "r.json"]).contains("the result and --csv both name r.json"));
+    assert!(said(&["--csv", "r.json"]).contains("--csv r.json would write over what is read"));
     assert!(said(&["--csv", "a", "--markdown", "a"]).contains("--markdown and --csv both name a"));
     assert!(said(&["--pair", "lsm,lmdb"]).contains("lmdb, which did not run"));
     assert!(!path("a").exists());

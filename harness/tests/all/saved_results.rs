@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use harness::files::output;
 use harness::report::json;
 use harness::results::Comparison;
 use tempfile::TempDir;
@@ -132,7 +133,7 @@ fn an_interrupted_comparison_is_finished_with_the_runs_that_are_missing() {
     let mut cut = whole.clone();
     cut.runs.truncate(4);
     cut.interrupted = true;
-    json::replace_file(&out, &json::render(&cut).unwrap()).unwrap();
+    output::replace(&out, &json::render(&cut).unwrap()).unwrap();
 
     insert(&data, &engines).arg("--resume").arg(&out).assert().success();
     let finished = json::read(&out).unwrap();
@@ -182,7 +183,7 @@ fn diff_tells_what_became_worse_by_its_exit_status() {
     for (name, factor) in
         [("a", 1.0), ("same", 1.0), ("slow", 2.0), ("little", 1.04), ("fast", 0.5)]
     {
-        json::replace_file(&path(name), &json::render(&slowed(&first, factor)).unwrap()).unwrap();
+        output::replace(&path(name), &json::render(&slowed(&first, factor)).unwrap()).unwrap();
     }
     let diff = |after: &str, arguments: &[&str]| {
         let mut command = enginelab(&["diff"]);
@@ -208,7 +209,7 @@ fn diff_tells_what_became_worse_by_its_exit_status() {
 
     let mut other = first.clone();
     other.workload.client.seed = 1;
-    json::replace_file(&path("other"), &json::render(&other).unwrap()).unwrap();
+    output::replace(&path("other"), &json::render(&other).unwrap()).unwrap();
     let mut command = enginelab(&["diff"]);
     command.arg(path("a")).arg(path("other"));
     assert!(refused(command).contains("not the same work"));
@@ -225,8 +226,8 @@ fn results_of_machines_stand_side_by_side() {
     let mut second = slowed(&first, 3.0);
     second.machine.cpu = "Another processor".into();
     let path = |name: &str| directory.path().join(name);
-    json::replace_file(&path("a"), &json::render(&first).unwrap()).unwrap();
-    json::replace_file(&path("b"), &json::render(&second).unwrap()).unwrap();
+    output::replace(&path("a"), &json::render(&first).unwrap()).unwrap();
+    output::replace(&path("b"), &json::render(&second).unwrap()).unwrap();
     let mut command = enginelab(&["merge"]);
     command.args([path("a"), path("b")]).arg("--out").arg(path("both"));
     let assert = command.assert().success();
@@ -237,7 +238,7 @@ fn results_of_machines_stand_side_by_side() {
     assert_eq!(both["schema"], "enginelab.merged/1");
     assert_eq!(both["results"].as_array().unwrap().len(), 2);
     second.workload.client.seed = 7;
-    json::replace_file(&path("b"), &json::render(&second).unwrap()).unwrap();
+    output::replace(&path("b"), &json::render(&second).unwrap()).unwrap();
     let mut command = enginelab(&["merge"]);
     command.args([path("a"), path("b")]);
     assert!(refused(command).contains("is of other work than"));

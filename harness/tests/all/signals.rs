@@ -29,7 +29,7 @@ fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {
         assert!(began.elapsed() < Duration::from_secs(120), "waited in vain: {what}");
-        sleep(Duration::from_millis(10));
+        sleep(Duration::from_millis(1));
     }
 }
 
@@ -71,4 +71,55 @@ fn a_child_does_not_outlive_a_killed_parent() {
         let status = fs::read_to_string(format!("/proc/{child}/stat"));
         status.map_or(true, |stat| stat.contains(") Z ") || !stat.contains("enginelab"))
     });
+}
+
+/// What makes a file of its own before any run, or instead of one, leaves none behind.
+#[test]
+fn ctrl_c_removes_what_is_half_written() {
+    let place = TempDir::new().unwrap();
+    let [trace, temporary, out] = ["trace", "temporary", "out"].map(|name| place.path().join(name));
+    // Few keys, so that most of the time goes into what is written last.
+    let lines: String =
+        (0..2_000_000).map(|n| format!("{},k{},2,9,1,set,0\n", n >> 10, n & 7)).collect();
+    fs::write(&trace, lines).unwrap();
+    fs::create_dir(&temporary).unwrap();
+    fs::create_dir(&out).unwrap();
+    let compare = ["compare", "trace", "--engines", "raw-append", "--repeats", "1000000"];
+    let recording = ["record", "insert", "--items", "30000000"];
+    let recording_trace = ["record", "trace"];
+    let cases: [(&[&str], bool, &Path, &str); 3] = [
+        (&compare, true, &temporary, "enginelab-trace-"),
+        (&recording, false, &out, ".enginelab-"),
+        (&recording_trace, true, &temporary, "enginelab-trace-"),
+    ];
+    for (arguments, reads, directory, prefix) in cases {
+        for signal in [Signal::INT, Signal::TERM] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_enginelab"));
+            command.args(arguments).args(reads.then_some(&trace)).env("TMPDIR", &temporary);
+            match arguments[0] {
+                "record" => command.arg("--out").arg(out.join("recorded")),
+                _ => command.arg("--dir").arg(&out),
+            };
+            let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            until("a file is made", || {
+                fs::read_dir(directory)
+                    .unwrap()
+                    .any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with(prefix))
+            });
+            send(&process, signal);
+            let status = process.wait().unwrap();
+            let left: Vec<_> = [&temporary, &out]
+                .into_iter()
+                .flat_map(|directory| fs::read_dir(directory).unwrap())
+                .map(|entry| entry.unwrap().path())
+                .collect();
+            // Whoever is late finds a trace that is finished.
+            let is_whole = status.success() && left == [out.join("recorded")];
+            assert!(
+                is_whole || (status.code() == Some(130) && left.is_empty()),
+                "{arguments:?}, {signal:?}: {status}, {left:?}"
+            );
+            fs::remove_file(out.join("recorded")).ok();
+        }
+    }
 }

@@ -350,6 +350,58 @@ fn a_line_that_is_no_request_is_told_or_skipped() {
     assert!(place.is_clean());
 }
 
+/// The longest line is one of 1 MiB; what is longer is skipped up to its end, as one line.
+#[test]
+fn a_line_that_is_too_long_is_skipped_as_any_other() {
+    let place = Place::new();
+    let line = |length: usize| {
+        let (before, after) = ("READ usertable k [", "]");
+        format!("{before}{}{after}", "x".repeat(length - before.len() - after.len()))
+    };
+    const MOST: usize = 1 << 20;
+    let good = "READ usertable k";
+    for (lines, requests, skipped) in [
+        (format!("{good}\n{}\n{good}\n", line(MOST)), 3, 0),
+        (format!("{good}\n{}\n{good}\n", line(MOST + 1)), 2, 1),
+        (format!("{good}\n{}\n{good}\n", line(3 * MOST)), 2, 1),
+        (format!("{good}\n{}", line(3 * MOST)), 1, 1),
+        (format!("{}\n{good}", line(MOST + 1)), 1, 1),
+        (format!("{}\n{}\n{good}", line(MOST + 1), line(2 * MOST)), 1, 2),
+    ] {
+        for packed in [false, true] {
+            let bytes = if packed {
+                zstd::encode_all(lines.as_bytes(), 1).unwrap()
+            } else {
+                lines.clone().into()
+            };
+            let file = place.file("lines", bytes);
+            let comparison = place.replay(&[&file], &["--skip-bad-lines", "--engines", "memory"]);
+            let facts = &trace_of(&comparison).facts;
+            assert_eq!((facts.requests["READ"], facts.skipped_lines), (requests, skipped));
+            if skipped > 0 {
+                let number = 1 + u64::from(lines.starts_with(&format!("{good}\n")));
+                let said = refused(compare(&place.data, &["trace", &file]));
+                let expected = format!("line {number}: expected lines of at most 1 MiB");
+                assert!(said.contains(&expected), "{said}");
+            }
+        }
+    }
+}
+
+/// It is told at the line where it is passed, and no way to skip lines leads around it.
+#[test]
+fn a_trace_of_too_many_seconds_is_refused_at_its_line() {
+    const MOST: u64 = 2 << 20;
+    let place = Place::new();
+    let lines: String = (0..=MOST).map(|second| format!("{second},k,1,1,1,get,0\n")).collect();
+    let file = place.file("long", lines);
+    for more in [&[][..], &["--skip-bad-lines"]] {
+        let said = refused(compare(&place.data, &[&["trace", &file], more].concat()));
+        let expected = format!("long, line {}: expected at most 2,097,152 different", MOST + 1);
+        assert!(said.contains(&expected), "{said}");
+    }
+}
+
 /// Every byte of a recorded trace is under its checksum, and no part of one is taken for a whole.
 #[test]
 fn a_damaged_recorded_trace_is_refused() {

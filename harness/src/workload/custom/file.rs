@@ -1,7 +1,5 @@
 //! Reading the file. What is wrong in it is told with file, line and key.
 
-use std::fs::File;
-use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
@@ -10,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::check::{self, Step, Wrong};
 use super::{Custom, Keys, Phase, Values};
+use crate::files::Inputs;
 use crate::{Error, Result};
 
 /// The largest file: thousands of phases.
@@ -19,13 +18,8 @@ const MOST_BYTES: u64 = 1 << 20;
 ///
 /// # Errors
 /// [`Error::Io`], and [`Error::Usage`] for what makes no sense.
-pub(super) fn read(path: &Path) -> Result<Custom> {
-    let mut text = String::new();
-    let file = File::open(path).map_err(Error::io("read", path))?;
-    file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(Error::io("read", path))?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(Error::Usage(format!("{}: over 1 MiB of a workload", path.display())));
-    }
+pub(super) fn read(path: &Path, inputs: &Inputs) -> Result<Custom> {
+    let text = inputs.text(path, MOST_BYTES)?;
     parse(&text, &path.display().to_string())
 }
 

@@ -26,6 +26,7 @@ use super::job::{self, Job, Records, Traffic, Work};
 use super::op::Kind;
 use super::sized::Content;
 use super::{About, Chosen, Spec, Workload, WorkloadArgs};
+use crate::files::Inputs;
 use crate::results::Client;
 use crate::{Error, Result};
 
@@ -236,7 +237,7 @@ pub enum Distribution {
 /// The flags of the workload.
 #[derive(Debug, Clone, Args)]
 pub struct CustomArgs {
-    /// The file that describes the workload
+    /// The file that describes the workload, of at most 1 MiB
     #[arg(value_name = "FILE.toml", required_unless_present = "example")]
     pub file: Option<PathBuf>,
 
@@ -246,9 +247,9 @@ pub struct CustomArgs {
 }
 
 impl WorkloadArgs for CustomArgs {
-    fn workload(&self) -> Result<Chosen> {
+    fn workload(&self, inputs: &Inputs) -> Result<Chosen> {
         let file = self.file.as_deref().ok_or_else(|| Error::Usage("a file is missing".into()))?;
-        Ok(Workload::Custom(file::read(file)?).into())
+        Ok(Workload::Custom(file::read(file, inputs)?).into())
     }
 }
 

@@ -31,6 +31,7 @@ use self::streams::Place;
 use super::job::{Job, Phase, Records, Work};
 use super::{About, Chosen, Spec, Workload, WorkloadArgs};
 use crate::cli::size;
+use crate::files::Inputs;
 use crate::report::figures::grouped;
 use crate::report::summary::Summary;
 use crate::report::tables::Table;
@@ -107,7 +108,7 @@ const OPENED: u64 = 10_000;
 const MOST_BENCHMARKS: usize = 1_000;
 
 impl WorkloadArgs for DbbenchArgs {
-    fn workload(&self) -> Result<Chosen> {
+    fn workload(&self, _: &Inputs) -> Result<Chosen> {
         let names = self.benchmarks.iter().map(|name| name.parse().map_err(Error::Usage));
         let benchmarks = names.collect::<Result<Vec<Bench>>>()?;
         if benchmarks.len() > MOST_BENCHMARKS {

@@ -36,6 +36,7 @@ use super::op::{Kind, Op};
 use super::values::{Corpus, Framing};
 use super::{About, Chosen, SizeChange, Spec, Workload, WorkloadArgs};
 use crate::cli::size;
+use crate::files::Inputs;
 use crate::report::figures::{binary_size, grouped};
 use crate::report::summary::Summary;
 use crate::report::tables::Table;
@@ -75,7 +76,7 @@ pub struct RiakArgs {
 }
 
 impl WorkloadArgs for RiakArgs {
-    fn workload(&self) -> Result<Chosen> {
+    fn workload(&self, _: &Inputs) -> Result<Chosen> {
         let size = u32::try_from(self.ring_size.get()).ok().and_then(NonZeroU32::new);
         let size = size.filter(|size| size.is_power_of_two() && size.get() <= LARGEST);
         let Some(size) = size else {

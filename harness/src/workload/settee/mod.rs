@@ -25,6 +25,7 @@ use super::op::{Kind, Op};
 use super::{About, Chosen, Spec, Workload, WorkloadArgs};
 use crate::Result;
 use crate::cli::size;
+use crate::files::Inputs;
 use crate::report::figures::grouped;
 use crate::report::summary::Summary;
 use crate::report::tables::Table;
@@ -69,7 +70,7 @@ pub struct SetteeArgs {
 }
 
 impl WorkloadArgs for SetteeArgs {
-    fn workload(&self) -> Result<Chosen> {
+    fn workload(&self, _: &Inputs) -> Result<Chosen> {
         let settee = Settee {
             singles: self.singles.get(),
             bulk: self.bulk.get(),

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tempfile::TempPath;
 
-use super::compile::Compiler;
+use super::compile::{Compiler, Refusal};
 use super::facts::Format;
 use super::format::TraceFile;
-use super::lines::{Lines, is_recorded};
-use super::{parameters_of, requests, versions};
+use super::lines::{Lines, MOST_LINE_BYTES, is_recorded};
+use super::{parameters_of, requests};
 use crate::cli::size;
-use crate::report::figures::grouped;
+use crate::files::Inputs;
 use crate::workload::sized::Content;
 use crate::workload::{Chosen, Input, Workload, WorkloadArgs};
 use crate::{Error, Result};
@@ -21,7 +21,9 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Args)]
 pub struct TraceArgs {
     /// The files of the trace, in order, plain or compressed by zstd: cache traces of Twitter's, or
-    /// lists of operations as YCSB prints them; or one file that enginelab recorded
+    /// lists of operations as YCSB prints them; or one file that enginelab recorded. Lines have up
+    /// to 1 MiB, keys up to 65,535 bytes, values up to 16 MiB; there may be 2,097,152 different
+    /// seconds
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
@@ -38,7 +40,7 @@ pub struct TraceArgs {
     #[arg(long, value_name = "BYTES", default_value = "1,000", value_parser = size::value_bytes)]
     pub value_bytes: NonZeroU32,
 
-    /// Skip lines that are no requests, and report how many there were
+    /// Skip lines that are no requests, or too long, and report how many there were
     #[arg(long)]
     pub skip_bad_lines: bool,
 
@@ -49,8 +51,8 @@ pub struct TraceArgs {
 }
 
 impl WorkloadArgs for TraceArgs {
-    fn workload(&self) -> Result<Chosen> {
-        let (trace, temporary) = self.trace()?;
+    fn workload(&self, inputs: &Inputs) -> Result<Chosen> {
+        let (trace, temporary) = self.trace(inputs)?;
         if self.speed.is_some() && trace.times.is_empty() {
             return Err(Error::Usage("--speed: the trace tells no times".into()));
         }
@@ -69,9 +71,9 @@ impl WorkloadArgs for TraceArgs {
 
 impl TraceArgs {
     /// The trace as a file that can be replayed, and what removes it if it was made for that.
-    fn trace(&self) -> Result<(TraceFile, Option<TempPath>)> {
+    fn trace(&self, inputs: &Inputs) -> Result<(TraceFile, Option<TempPath>)> {
         for path in &self.files {
-            if !is_recorded(path)? {
+            if !is_recorded(&inputs.open(path)?, path)? {
                 continue;
             }
             if self.files.len() > 1 {
@@ -85,43 +87,44 @@ impl TraceArgs {
             return Ok((trace, None));
         }
         let directory = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
-        let made = self.compile(&directory)?;
+        let made = self.compile(&directory, inputs)?;
         Ok((TraceFile::open(&made)?, Some(made)))
     }
 
-    fn compile(&self, directory: &Path) -> Result<TempPath> {
+    fn compile(&self, directory: &Path, inputs: &Inputs) -> Result<TempPath> {
         let mut compiler = Compiler::new(directory, self.value_bytes.get())?;
-        let mut count = 0u64;
         for path in &self.files {
-            let mut lines = Lines::open(path)?;
+            let mut lines = Lines::new(inputs.open(path)?, path)?;
             let mut format: Option<Format> = None;
             while let Some(line) = lines.next()? {
                 if line.starts_with(b"timestamp,") {
                     continue;
                 }
-                let known = format.map_or_else(|| requests::format_of(line), Ok);
-                let parsed = known.and_then(|known| Ok((known, requests::parse(known, line)?)));
-                let taken = match parsed {
-                    Ok((known, request)) => {
-                        format = Some(known);
-                        compiler.add(known, &request)?
+                match take(line, &mut format, &mut compiler) {
+                    Ok(()) => {}
+                    Err(Refusal::Line(_)) if self.skip_bad_lines => compiler.skip_line(),
+                    Err(Refusal::Line(said) | Refusal::Trace(said)) => {
+                        return Err(lines.wrong(&said));
                     }
-                    Err(said) => Err(said),
-                };
-                match taken {
-                    Ok(()) => count += 1,
-                    Err(_) if self.skip_bad_lines => compiler.skip_line(),
-                    Err(said) => return Err(lines.wrong(&said)),
-                }
-                if count > versions::MOST_OPERATIONS {
-                    let most = grouped(versions::MOST_OPERATIONS);
-                    return Err(Error::Usage(format!("a trace of over {most} requests")));
+                    Err(Refusal::Failed(error)) => return Err(error),
                 }
             }
         }
-        if count == 0 {
-            return Err(Error::Usage("there is no request in the trace".into()));
-        }
         compiler.finish()
     }
+}
+
+/// Takes a line of a file; its first one tells the format of all.
+fn take(
+    line: &[u8],
+    format: &mut Option<Format>,
+    compiler: &mut Compiler<'_>,
+) -> std::result::Result<(), Refusal> {
+    if line.len() > MOST_LINE_BYTES {
+        return Err(Refusal::Line("expected lines of at most 1 MiB".into()));
+    }
+    let known = format.map_or_else(|| requests::format_of(line), Ok).map_err(Refusal::Line)?;
+    let request = requests::parse(known, line).map_err(Refusal::Line)?;
+    *format = Some(known);
+    compiler.add(known, &request)
 }

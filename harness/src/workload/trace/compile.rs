@@ -19,12 +19,15 @@ use tempfile::{NamedTempFile, TempPath};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::facts::{Facts, Format};
-use super::format::{Description, Due, OP_BYTES, TracePhase, TraceWriter, decode, encode};
+use super::format::{
+    Description, Due, MOST_TIMES, OP_BYTES, TracePhase, TraceWriter, decode, encode,
+};
 use super::requests::{Request, What};
 use super::versions;
+use crate::report::figures::grouped;
 use crate::workload::custom::PhaseKind;
 use crate::workload::op::{Kind, Op};
-use crate::{Error, Result};
+use crate::{Error, Result, interrupt};
 
 const PARTS: usize = 64;
 
@@ -42,6 +45,23 @@ pub(super) struct Compiler<'a> {
     facts: Facts,
     operations: u64,
     formats: Vec<Format>,
+}
+
+/// Why a request was not taken.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// Its line is wrong, which says what was expected; the next one may be right.
+    Line(String),
+    /// So many, or so much, that no other request can be taken either.
+    Trace(String),
+    /// The file system.
+    Failed(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// A temporary file that is written once and read once; nobody else sees it.
@@ -89,15 +109,17 @@ impl<'a> Compiler<'a> {
     /// Takes a request.
     ///
     /// # Errors
-    /// What was expected instead (inner), or what the file system says.
+    /// [`Refusal`].
     pub(super) fn add(
         &mut self,
         format: Format,
         request: &Request<'_>,
-    ) -> Result<std::result::Result<(), String>> {
-        if let Err(said) = self.note_time(request.second) {
-            return Ok(Err(said));
+    ) -> std::result::Result<(), Refusal> {
+        if self.operations == versions::MOST_OPERATIONS {
+            let most = grouped(versions::MOST_OPERATIONS);
+            return Err(Refusal::Trace(format!("expected at most {most} requests")));
         }
+        self.note_time(request.second)?;
         if !self.formats.contains(&format) {
             self.formats.push(format);
         }
@@ -120,25 +142,33 @@ impl<'a> Compiler<'a> {
         let part = &mut self.parts[usize::from(part) % PARTS];
         part.write(&entry.encode(request.key.len()), self.directory)?;
         part.write(request.key, self.directory)?;
-        Ok(Ok(()))
+        Ok(())
     }
 
-    fn note_time(&mut self, second: Option<u64>) -> std::result::Result<(), String> {
+    fn note_time(&mut self, second: Option<u64>) -> std::result::Result<(), Refusal> {
         let is_timed = !self.times.is_empty();
+        let wrong = |said: &str| Err(Refusal::Line(said.to_owned()));
         let Some(second) = second else {
             return match is_timed {
-                true => Err("expected a request with a time, as those before it".into()),
+                true => wrong("expected a request with a time, as those before it"),
                 false => Ok(()),
             };
         };
         if !is_timed && self.operations > 0 {
-            return Err("expected a request without a time, as those before it".into());
+            return wrong("expected a request without a time, as those before it");
         }
+        let count = self.times.len() as u64;
         match self.times.last_mut() {
             Some(last) if last.second == second => last.operations += 1,
             Some(last) if last.second > second => {
                 let last = last.second;
-                return Err(format!("expected a timestamp from {last} on, that of a line before"));
+                return wrong(&format!(
+                    "expected a timestamp from {last} on, that of a line before"
+                ));
+            }
+            _ if count == MOST_TIMES => {
+                let most = grouped(MOST_TIMES);
+                return Err(Refusal::Trace(format!("expected at most {most} different seconds")));
             }
             _ => self.times.push(Due { second, operations: 1 }),
         }
@@ -146,7 +176,13 @@ impl<'a> Compiler<'a> {
     }
 
     /// Writes the trace to a temporary file.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and [`Error::Usage`] for a trace without a request.
     pub(super) fn finish(mut self) -> Result<TempPath> {
+        if self.operations == 0 {
+            return Err(Error::Usage("there is no request in the trace".into()));
+        }
         let directory = self.directory;
         let mut keys = KeyTable::new(directory)?;
         let mut parts = Vec::new();
@@ -157,11 +193,13 @@ impl<'a> Compiler<'a> {
         }
         let made = NamedTempFile::with_prefix_in("enginelab-trace-", directory)
             .map_err(Error::io("make a temporary file in", directory))?;
-        let mut writer = TraceWriter::new(made.as_file(), made.path())?;
+        let failed_to_write = ("write a temporary file in", directory);
+        let mut writer = TraceWriter::new(made.as_file(), failed_to_write)?;
         let mut order = self.order.read(directory)?;
         let failed = || Error::io("read a temporary file in", directory);
         let mut bytes = [0; OP_BYTES];
         for number in 0..self.operations {
+            interrupt::check()?;
             let mut part = [0];
             order.read_exact(&mut part).map_err(failed())?;
             let part = &mut parts[usize::from(part[0]) % PARTS];
@@ -216,6 +254,7 @@ impl<'a> Compiler<'a> {
         let mut known: HashMap<u128, Known> = HashMap::new();
         let (mut head, mut key) = ([0; ENTRY_BYTES], Vec::new());
         while !std::io::BufRead::fill_buf(&mut part).map_err(failed())?.is_empty() {
+            interrupt::check()?;
             part.read_exact(&mut head).map_err(failed())?;
             let (entry, key_bytes) = Entry::decode(&head);
             key.resize(key_bytes, 0);
@@ -343,6 +382,7 @@ impl KeyTable {
         for scratch in [self.ends, self.text] {
             let mut reader = scratch.read(directory)?;
             loop {
+                interrupt::check()?;
                 let read = reader.read(&mut buffer);
                 let read = read.map_err(Error::io("read a temporary file in", directory))?;
                 if read == 0 {
@@ -387,5 +427,23 @@ mod tests {
         assert_eq!((facts.hits, facts.misses), (4, 2));
         assert_eq!(facts.put_bytes, 100 + 120 + 120 + 10 + 30 + 40);
         assert_eq!(facts.data_bytes, 120, "the largest value there was");
+    }
+
+    /// The limit is told where it is passed, and not by the reader of the file that comes of it.
+    #[test]
+    fn there_are_so_many_different_seconds_and_no_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut compiler = Compiler::new(directory.path(), 1).unwrap();
+        for second in 0..MOST_TIMES {
+            compiler.note_time(Some(second * 2)).unwrap();
+            compiler.operations += 1;
+        }
+        compiler.note_time(Some(MOST_TIMES * 2 - 2)).unwrap();
+        for second in [MOST_TIMES * 2 - 1, u64::MAX] {
+            let Err(Refusal::Trace(said)) = compiler.note_time(Some(second)) else {
+                panic!("{second} is taken");
+            };
+            assert_eq!(said, "expected at most 2,097,152 different seconds");
+        }
     }
 }

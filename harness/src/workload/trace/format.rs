@@ -29,7 +29,7 @@ use crate::cli::size::MOST_BATCH;
 use crate::workload::custom::PhaseKind;
 use crate::workload::op::{Kind, Op};
 use crate::workload::sized::MOST_KEY_BYTES;
-use crate::{Error, Result};
+use crate::{Error, Result, interrupt};
 
 /// What the file begins with.
 pub(super) const MAGIC: &[u8; 8] = b"ENGTRACE";
@@ -41,7 +41,7 @@ const TIME_BYTES: u64 = 16;
 const TAIL_BYTES: u64 = 16;
 const MOST_DESCRIPTION_BYTES: u32 = 1 << 20;
 /// One for each second: fifty years and more, in 32 MB.
-const MOST_TIMES: u64 = 2 << 20;
+pub(super) const MOST_TIMES: u64 = 2 << 20;
 
 /// What the file says of itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -100,13 +100,14 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Op> {
 pub(crate) struct TraceWriter<'a> {
     out: BufWriter<&'a File>,
     hash: Xxh3,
-    path: &'a Path,
+    /// What failed if writing did, and the file or directory that the user knows.
+    failed: (&'static str, &'a Path),
 }
 
 impl<'a> TraceWriter<'a> {
-    pub(crate) fn new(file: &'a File, path: &'a Path) -> Result<Self> {
+    pub(crate) fn new(file: &'a File, failed: (&'static str, &'a Path)) -> Result<Self> {
         let out = BufWriter::with_capacity(1 << 18, file);
-        let mut writer = Self { out, hash: Xxh3::new(), path };
+        let mut writer = Self { out, hash: Xxh3::new(), failed };
         writer.bytes(MAGIC)?;
         writer.bytes(&VERSION.to_le_bytes())?;
         writer.bytes(&[0; 4])?;
@@ -120,7 +121,7 @@ impl<'a> TraceWriter<'a> {
     /// The next bytes, whatever they are.
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.hash.update(bytes);
-        self.out.write_all(bytes).map_err(Error::io("write", self.path))
+        self.out.write_all(bytes).map_err(Error::io(self.failed.0, self.failed.1))
     }
 
     pub(super) fn due(&mut self, due: Due) -> Result<()> {
@@ -140,8 +141,8 @@ impl<'a> TraceWriter<'a> {
         self.bytes(&length.to_le_bytes())?;
         self.bytes(&[0; 4])?;
         let checksum = self.hash.digest();
-        self.out.write_all(&checksum.to_le_bytes()).map_err(Error::io("write", self.path))?;
-        self.out.flush().map_err(Error::io("write", self.path))
+        let done = self.out.write_all(&checksum.to_le_bytes()).and_then(|()| self.out.flush());
+        done.map_err(Error::io(self.failed.0, self.failed.1))
     }
 }
 
@@ -215,6 +216,7 @@ impl TraceFile {
         let (mut left, mut buffer) = (length.saturating_sub(8), vec![0; 1 << 18]);
         let mut hash = Xxh3::new();
         while left > 0 {
+            interrupt::check()?;
             let take = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             file.read_exact(&mut buffer[..take]).map_err(Error::io("read", &self.path))?;
             hash.update(&buffer[..take]);

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::path::Path;
 
 use super::facts::{Facts, Format, Recorded};
-use super::format::{Description, TracePhase, TraceWriter};
+use super::format::{Description, OP_BYTES, TracePhase, TraceWriter};
+use crate::files::output;
 use crate::results::Client;
 use crate::workload::Workload;
 use crate::workload::custom::PhaseKind;
-use crate::workload::job::{Traffic, Work};
-use crate::{Error, Result};
+use crate::workload::job::{Phase, Traffic, Work};
+use crate::{Error, Result, interrupt};
 
 /// Writes all operations of `workload`, as one thread carries them out, to `file`. Returns how
 /// many there are.
@@ -23,48 +24,31 @@ pub(crate) fn record(
     path: &Path,
 ) -> Result<u64> {
     let job = workload.spec().job(client)?;
-    let mut writer = TraceWriter::new(file, path)?;
+    let of_job = job.phases();
+    let kinds: Vec<PhaseKind> = of_job.iter().map(kind).collect::<Result<_>>()?;
+    let steps = of_job.iter().map(|phase| match &phase.work {
+        Work::Traffic(traffic) => traffic.steps,
+        _ => 0,
+    });
+    // A step is an operation in most workloads.
+    output::check_room(path, steps.sum::<u64>().saturating_mul(OP_BYTES as u64))?;
+    let mut writer = TraceWriter::new(file, ("write", path))?;
     let (mut phases, mut operations) = (Vec::new(), 0);
-    for phase in job.phases() {
-        let kind = match &phase.work {
-            Work::Traffic(traffic) => {
-                if traffic.limit.is_some() {
-                    return Err(Error::Usage(format!(
-                        "phase {:?} ends when its time is up: what it does is known only to a run",
-                        phase.name
-                    )));
-                }
-                if traffic.background.is_some() {
-                    return Err(Error::Usage(format!(
-                        "phase {:?} has a thread beside the others: how much it does is known only \
-                         to a run",
-                        phase.name
-                    )));
-                }
-                let count = write(traffic, &mut writer)?;
-                job.check()?;
-                operations += count;
-                phases.push(TracePhase {
-                    name: phase.name,
-                    kind: PhaseKind::Operations,
-                    operations: count,
-                    batch: traffic.batch.max(1),
-                    step_bytes: traffic.step_bytes,
-                });
-                continue;
-            }
-            Work::Quiesce => PhaseKind::Quiesce,
-            Work::Compact => PhaseKind::Compact,
-            Work::Sync => PhaseKind::Sync,
-            Work::Reopen => PhaseKind::Reopen,
-            Work::OpenAgain(_) | Work::Anew | Work::Stats => {
-                return Err(Error::Usage(format!(
-                    "phase {:?} has no operations that a trace could hold",
-                    phase.name
-                )));
-            }
+    for (phase, kind) in of_job.into_iter().zip(kinds) {
+        let Work::Traffic(traffic) = &phase.work else {
+            phases.push(TracePhase::without_operations(&phase.name, kind));
+            continue;
         };
-        phases.push(TracePhase::without_operations(&phase.name, kind));
+        let count = write(traffic, &mut writer)?;
+        job.check()?;
+        operations += count;
+        phases.push(TracePhase {
+            name: phase.name,
+            kind,
+            operations: count,
+            batch: traffic.batch.max(1),
+            step_bytes: traffic.step_bytes,
+        });
     }
     let recorded = Recorded { workload: Box::new(workload.clone()), client: *client };
     let facts = Facts { format: Format::Recorded, recorded: Some(recorded), ..Facts::default() };
@@ -73,9 +57,34 @@ pub(crate) fn record(
     Ok(operations)
 }
 
+/// What a trace calls the phase.
+///
+/// # Errors
+/// [`Error::Usage`] for a phase that no trace can hold.
+fn kind(phase: &Phase<'_>) -> Result<PhaseKind> {
+    let why = match &phase.work {
+        Work::Traffic(traffic) if traffic.limit.is_some() => {
+            "ends when its time is up: what it does is known only to a run"
+        }
+        Work::Traffic(traffic) if traffic.background.is_some() => {
+            "has a thread beside the others: how much it does is known only to a run"
+        }
+        Work::Traffic(_) => return Ok(PhaseKind::Operations),
+        Work::Quiesce => return Ok(PhaseKind::Quiesce),
+        Work::Compact => return Ok(PhaseKind::Compact),
+        Work::Sync => return Ok(PhaseKind::Sync),
+        Work::Reopen => return Ok(PhaseKind::Reopen),
+        Work::OpenAgain(_) | Work::Anew | Work::Stats => {
+            "has no operations that a trace could hold"
+        }
+    };
+    Err(Error::Usage(format!("phase {:?} {why}", phase.name)))
+}
+
 fn write(traffic: &Traffic<'_>, writer: &mut TraceWriter<'_>) -> Result<u64> {
     let (mut stream, mut ops, mut count) = ((traffic.stream)(), Vec::new(), 0);
     for step in 0..traffic.steps {
+        interrupt::check()?;
         ops.clear();
         stream.step(step, step, &mut ops);
         count += ops.len() as u64;

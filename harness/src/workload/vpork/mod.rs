@@ -28,6 +28,7 @@ use super::job::{Job, Phase, Records, Traffic};
 use super::rng::SplitMix64;
 use super::{About, Chosen, Spec, Workload, WorkloadArgs};
 use crate::cli::size;
+use crate::files::Inputs;
 use crate::report::figures::grouped;
 use crate::report::summary::Summary;
 use crate::report::tables::Table;
@@ -77,7 +78,7 @@ pub struct VporkArgs {
 const DEFAULT_THREADS: NonZeroU32 = NonZeroU32::new(30).unwrap();
 
 impl WorkloadArgs for VporkArgs {
-    fn workload(&self) -> Result<Chosen> {
+    fn workload(&self, _: &Inputs) -> Result<Chosen> {
         if self.write_odds == 0.0 {
             return Err(Error::Usage("--write-odds 0: there would be nothing to read".into()));
         }

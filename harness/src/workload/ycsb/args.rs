@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use super::properties::Properties;
 use super::{Distribution, Mix, SelfCheck, Ycsb, YcsbJob};
 use crate::cli::size;
+use crate::files::Inputs;
 use crate::report::ycsb as lines;
 use crate::results::Comparison;
 use crate::workload::{Chosen, Workload, WorkloadArgs};
@@ -20,7 +21,7 @@ pub struct YcsbArgs {
     #[arg(long, value_name = "LETTER", ignore_case = true, hide_possible_values = true)]
     pub core: Option<Core>,
 
-    /// A property file of YCSB's; of several, the later one wins
+    /// A property file of YCSB's, of at most 1 MiB; of several, the later one wins
     #[arg(short = 'P', value_name = "FILE")]
     pub property_files: Vec<PathBuf>,
 
@@ -92,7 +93,7 @@ struct Wishes {
 }
 
 impl YcsbArgs {
-    fn wishes(&self) -> Result<Wishes> {
+    fn wishes(&self, inputs: &Inputs) -> Result<Wishes> {
         let mut ycsb = Ycsb::default();
         let no_properties = self.property_files.is_empty() && self.properties.is_empty();
         match self.core {
@@ -102,7 +103,7 @@ impl YcsbArgs {
         }
         debug_assert!(self.core.is_some() || !no_properties || ycsb.mix.update == 0.5);
         let mut properties = Properties::default();
-        self.property_files.iter().try_for_each(|path| properties.add_file(path))?;
+        self.property_files.iter().try_for_each(|path| properties.add_file(path, inputs))?;
         self.properties.iter().try_for_each(|text| properties.add_flag(text))?;
         set_sizes(&mut ycsb, &mut properties)?;
         set_mix(&mut ycsb, &mut properties)?;
@@ -130,8 +131,8 @@ impl YcsbArgs {
 }
 
 impl WorkloadArgs for YcsbArgs {
-    fn workload(&self) -> Result<Chosen> {
-        let Wishes { ycsb, threads, rate, unused } = self.wishes()?;
+    fn workload(&self, inputs: &Inputs) -> Result<Chosen> {
+        let Wishes { ycsb, threads, rate, unused } = self.wishes(inputs)?;
         if !unused.is_empty() {
             eprintln!("warning: properties that mean nothing here: {}", unused.join(", "));
         }
@@ -248,7 +249,7 @@ mod tests {
             args: YcsbArgs,
         }
         let arguments = ["ycsb"].iter().chain(arguments);
-        <Parser as clap::Parser>::try_parse_from(arguments).unwrap().args.wishes()
+        <Parser as clap::Parser>::try_parse_from(arguments).unwrap().args.wishes(&Inputs::default())
     }
 
     #[test]

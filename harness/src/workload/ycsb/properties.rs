@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::files::Inputs;
 use crate::{Error, Result};
+
+/// The largest file: more properties than there are.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// Properties by name, each with the place it came from. The later one of a name wins.
 #[derive(Debug, Clone, Default)]
@@ -26,8 +29,8 @@ impl Properties {
     ///
     /// # Errors
     /// [`Error::Io`], and [`Error::Usage`] with file and line for a line that is no property.
-    pub(super) fn add_file(&mut self, path: &Path) -> Result<()> {
-        let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+    pub(super) fn add_file(&mut self, path: &Path, inputs: &Inputs) -> Result<()> {
+        let text = inputs.text(path, MOST_BYTES)?;
         self.add_text(&text, &path.display().to_string())
     }
 
