@@ -3,6 +3,7 @@
 pub mod recorder;
 
 pub mod figures;
+pub mod over_time;
 pub mod resources;
 pub mod sampler;
 pub mod told;

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::disk;
+use super::over_time::OverTime;
 use super::resources::Memory;
 
 /// What was seen in a phase. Peaks between two looks are missed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// The most memory of the process's own at once; absent where the system does not tell.
     pub peak_own_bytes: Option<u64>,
@@ -23,6 +24,9 @@ pub struct Seen {
     pub mean_mapped_bytes: Option<u64>,
     /// The most blocks that the directory had at once.
     pub peak_disk_bytes: u64,
+    /// How memory and disk space went.
+    #[serde(default, skip_serializing_if = "OverTime::is_empty")]
+    pub over_time: OverTime,
 }
 
 /// Looks every so often until it is stopped.
@@ -43,19 +47,20 @@ impl Sampler {
         let directory = directory.to_path_buf();
         let thread = std::thread::spawn(move || {
             let mut looks = Looks::default();
-            let mut next_disk = Instant::now();
+            let began = Instant::now();
+            let mut next_disk = began;
             loop {
-                looks.at_memory();
                 if Instant::now() >= next_disk {
                     let took = looks.at_disk(&directory);
                     next_disk = Instant::now() + LOOK_EVERY.max(took * DISK_SHARE);
                 }
+                looks.at_memory(began.elapsed());
                 if stopped.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }
             }
-            looks.at_memory();
             looks.at_disk(&directory);
+            looks.at_memory(began.elapsed());
             looks.seen()
         });
         Self { stop, thread }
@@ -76,11 +81,17 @@ struct Looks {
     own_peak: u64,
     mapped_peak: u64,
     disk_peak: u64,
+    disk_last: u64,
+    over_time: OverTime,
 }
 
 impl Looks {
-    fn at_memory(&mut self) {
-        let Some(memory) = Memory::now() else { return };
+    /// `elapsed` after the phase began.
+    fn at_memory(&mut self, elapsed: Duration) {
+        let memory = Memory::now();
+        let own_bytes = memory.map_or(0, |memory| memory.own_bytes);
+        self.over_time.look(elapsed, own_bytes, self.disk_last);
+        let Some(memory) = memory else { return };
         self.count += 1;
         self.own_sum = self.own_sum.saturating_add(memory.own_bytes);
         self.mapped_sum = self.mapped_sum.saturating_add(memory.mapped_bytes);
@@ -93,12 +104,13 @@ impl Looks {
         let began = Instant::now();
         // The directory is measured again after the phase, where an error is told.
         if let Ok(usage) = disk::usage(directory) {
-            self.disk_peak = self.disk_peak.max(usage.allocated_bytes);
+            self.disk_last = usage.allocated_bytes;
+            self.disk_peak = self.disk_peak.max(self.disk_last);
         }
         began.elapsed()
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(self) -> Seen {
         let known = |bytes: u64| (self.count > 0).then_some(bytes);
         Seen {
             peak_own_bytes: known(self.own_peak),
@@ -106,6 +118,7 @@ impl Looks {
             mean_own_bytes: self.own_sum.checked_div(self.count),
             mean_mapped_bytes: self.mapped_sum.checked_div(self.count),
             peak_disk_bytes: self.disk_peak,
+            over_time: self.over_time,
         }
     }
 }
@@ -131,5 +144,8 @@ mod tests {
         assert!(seen.peak_disk_bytes >= 32 << 20, "{seen:?}");
         assert!(seen.peak_own_bytes.unwrap() >= before + (60 << 20), "{seen:?}");
         assert!(seen.mean_own_bytes <= seen.peak_own_bytes, "{seen:?}");
+        let over_time = &seen.over_time;
+        assert_eq!(over_time.own_bytes.iter().copied().max(), seen.peak_own_bytes);
+        assert_eq!(over_time.disk_bytes.iter().copied().max(), Some(seen.peak_disk_bytes));
     }
 }

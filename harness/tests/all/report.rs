@@ -6,6 +6,8 @@ use std::fs;
 use harness::files::output;
 use harness::measure::disk::DiskUsage;
 use harness::measure::machine::Machine;
+use harness::measure::over_time::OverTime;
+use harness::measure::resources::Memory;
 use harness::report::{csv, html, json, markdown, terminal};
 use harness::results::{
     Client, Comparison, Conditions, KindFigures, Latency, Operations, Parameters, Phase, Run,
@@ -336,6 +338,12 @@ fn hostile() -> (Comparison, &'static str) {
             max_ns: 6_000 * ns,
             ..Latency::default()
         };
+        run.own_memory = Some(Memory { own_bytes: 10_000_000, ..Memory::default() });
+        run.phases[1].seen.over_time = OverTime {
+            every_ms: 100,
+            own_bytes: vec![20_000_000, 130_000_000, 90_000_000],
+            disk_bytes: vec![1_000_000, 77_000_000, 40_000_000],
+        };
         let kind = KindFigures { latency: latency(100 + at as u64), ..KindFigures::default() };
         run.phases[1].traffic = Some(Traffic {
             operations: ITEMS,
@@ -403,6 +411,9 @@ fn the_page_names_every_engine_and_escapes_every_text() {
     // Two buckets of 100 ms without an operation.
     let told = of_svg("svg desc").join("\n");
     assert!(told.contains("bitcask: 1 stall, the longest 0.2 s"), "{told}");
+    // 130 MB, of which the laboratory had 10 before; and the blocks of the directory.
+    assert!(told.contains("bitcask: at most 120 MB"), "{told}");
+    assert!(told.contains("bitcask: at most 77 MB"), "{told}");
 }
 
 /// The first is faster, the second smaller: each wins at a cost, and both are on the front.

@@ -234,19 +234,24 @@ pub(super) fn points(
     })
 }
 
-/// A strip: operations a second of an engine over the seconds, and its stalls from when to when.
+/// A strip: a figure of an engine over the seconds, and its stalls from when to when.
 pub(super) struct Strip {
     pub name: String,
     pub line: Vec<(f64, f64)>,
     pub stalls: Vec<[f64; 2]>,
 }
 
-/// Strips below each other, on one scale.
-pub(super) fn strips(title: String, description: String, strips: &[Strip]) -> Result<Picture> {
+/// Strips below each other, on one scale, each with a line at `limit`.
+pub(super) fn strips(
+    title: String,
+    description: String,
+    strips: &[Strip],
+    limit: Option<f64>,
+) -> Result<Picture> {
     let all = || strips.iter().flat_map(|strip| &strip.line);
     let longest = all().map(|point| point.0).fold(0.1, f64::max);
     // A little air above the highest point.
-    let most = all().map(|point| point.1).fold(1.0, f64::max) * 1.1;
+    let most = all().map(|point| point.1).chain(limit).fold(1.0, f64::max) * 1.1;
     Picture::draw(title, description, 62 * strips.len() as u32 + 44, |area| {
         let (rows, _) = area.split_vertically(62 * strips.len() as u32 + 44);
         for (at, strip) in strips.iter().enumerate() {
@@ -273,6 +278,10 @@ pub(super) fn strips(title: String, description: String, strips: &[Strip]) -> Re
                     ""
                 }),
             )?;
+            if let Some(limit) = limit {
+                let line = [(0.0, limit), (longest, limit)];
+                chart.draw_series([PathElement::new(line, INK.stroke_width(1))])?;
+            }
             chart
                 .draw_series([PathElement::new(strip.line.clone(), PALETTE[0].stroke_width(2))])?;
             let marks = strip.stalls.iter().map(|[from, to]| {

@@ -1,11 +1,12 @@
 //! The report as one page of HTML that needs nothing else: no network, no script, no other file.
 //!
-//! `mod.rs` lays out the page, `findings.rs` concludes from the figures, `pictures.rs` chooses what
-//! is drawn, `charts.rs` draws, `suite.rs` makes the page over several. Every text passes through the
-//! template, which escapes it.
+//! `mod.rs` lays out the page, `findings.rs` concludes from the figures, `pictures.rs` and
+//! `over_time.rs` choose what is drawn, `charts.rs` draws, `suite.rs` makes the page over several.
+//! Every text passes through the template, which escapes it.
 
 mod charts;
 mod findings;
+mod over_time;
 mod pictures;
 pub mod suite;
 
@@ -45,8 +46,8 @@ pub fn render(comparison: &Comparison, pairs: &[(String, String)]) -> Result<Str
         (section("latency", "Latency", html! {
             (drawn("latency", &pictures::latencies(comparison, &summaries)?))
         }))
-        (section("time", "Operations over time", html! {
-            (drawn("time", &pictures::time_lines(comparison, &summaries)?))
+        (section("time", "Over time", html! {
+            (drawn("time", &over_time::all(comparison, &summaries)?))
         }))
         (section("disk", "Disk by phase", html! {
             (drawn("disk", &pictures::disk(&summaries)?))

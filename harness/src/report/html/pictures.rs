@@ -1,7 +1,7 @@
 //! What is drawn of a comparison, and the tables beside the pictures that have none elsewhere.
 
-use super::charts::{self, Bar, Curve, Picture, Strip};
-use super::findings::{Figure, Rum, phases};
+use super::charts::{self, Bar, Curve, Picture};
+use super::findings::{Figure, Rum};
 use crate::Result;
 use crate::report::figures::megabytes;
 use crate::report::summary::Summary;
@@ -26,7 +26,7 @@ pub(super) fn bars(summaries: &[Summary<'_>], figures: &[Figure]) -> Result<Vec<
 }
 
 /// What is not ranked says so.
-fn labelled(summary: &Summary<'_>) -> String {
+pub(super) fn labelled(summary: &Summary<'_>) -> String {
     match summary.is_ranked() {
         true => summary.engine.to_owned(),
         false => format!("({})", summary.engine),
@@ -73,78 +73,6 @@ pub(super) fn latencies(
         }
     }
     Ok(pictures)
-}
-
-/// A bucket of a time line in seconds.
-const BUCKET: f64 = 0.1;
-
-/// Points that a line has at most.
-const MOST_POINTS: usize = 300;
-
-/// A picture for each phase with operations that was long enough: of each engine the middle run.
-pub(super) fn time_lines(
-    comparison: &Comparison,
-    summaries: &[Summary<'_>],
-) -> Result<Vec<Picture>> {
-    let mut pictures = Vec::new();
-    for phase in phases(comparison) {
-        let strips = summaries.iter().filter_map(|summary| strip(summary, &phase));
-        let strips: Vec<Strip> = strips.collect();
-        if strips.is_empty() {
-            continue;
-        }
-        let told = strips.iter().map(|strip| {
-            let longest = strip.stalls.iter().map(|[from, to]| to - from).fold(0.0, f64::max);
-            let count = strip.stalls.len();
-            let stalls = if count == 1 { "stall" } else { "stalls" };
-            format!("{}: {count} {stalls}, the longest {longest:.1} s", strip.name)
-        });
-        let told = told.collect::<Vec<String>>().join("; ");
-        let title = format!(
-            "{phase}: operations a second over time in the middle run of each engine; red: \
-             nothing ended for 100 ms or more"
-        );
-        pictures.push(charts::strips(title, told, &strips)?);
-    }
-    Ok(pictures)
-}
-
-/// `None` if the engine has no run with two whole buckets.
-fn strip(summary: &Summary<'_>, phase: &str) -> Option<Strip> {
-    let mut runs: Vec<(f64, &[u64])> = summary
-        .runs
-        .iter()
-        .filter_map(|run| {
-            let phase = run.phase(phase)?;
-            Some((phase.seconds, phase.traffic.as_ref()?.timeline.as_slice()))
-        })
-        .collect();
-    runs.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // The last bucket is seldom a whole one.
-    let (_, buckets) = runs.get(runs.len().checked_sub(1)? / 2)?.1.split_last()?;
-    if buckets.len() < 2 {
-        return None;
-    }
-    let size = buckets.len().div_ceil(MOST_POINTS);
-    let line = buckets.chunks(size).enumerate().map(|(at, chunk)| {
-        let count = chunk.len() as f64;
-        let middle = ((at * size) as f64 + count / 2.0) * BUCKET;
-        (middle, chunk.iter().sum::<u64>() as f64 / (count * BUCKET))
-    });
-    Some(Strip { name: labelled(summary), line: line.collect(), stalls: stalls(buckets) })
-}
-
-/// From when to when nothing ended, in seconds.
-fn stalls(buckets: &[u64]) -> Vec<[f64; 2]> {
-    let mut at = 0;
-    let mut found = Vec::new();
-    for run in buckets.chunk_by(|a, b| (*a == 0) == (*b == 0)) {
-        if run.first() == Some(&0) {
-            found.push([at as f64 * BUCKET, (at + run.len()) as f64 * BUCKET]);
-        }
-        at += run.len();
-    }
-    found
 }
 
 /// The phases after which the directory is looked at, of all engines together.
@@ -241,20 +169,5 @@ pub(super) fn rum_table(cards: &[Rum]) -> Table {
              no other engine is as good in all three and better in one."
                 .into(),
         ],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stalls_are_where_nothing_ended() {
-        let found = stalls(&[5, 0, 0, 3, 0]);
-        assert_eq!(found.len(), 2);
-        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        assert!(near(found[0][0], 0.1) && near(found[0][1], 0.3), "{found:?}");
-        assert!(near(found[1][0], 0.4) && near(found[1][1], 0.5), "{found:?}");
-        assert!(stalls(&[1, 2]).is_empty());
     }
 }
