@@ -6,11 +6,18 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
 use crate::Result;
+
+/// How long a writer that waits for others offers them its processor before it sleeps. A sync of a
+/// fast disk takes less, and to wake seven sleepers after it takes the leader as long as the sync.
+const PATIENCE: Duration = Duration::from_micros(100);
 
 /// A batch on its way into the log.
 #[derive(Debug)]
@@ -30,6 +37,15 @@ struct Waiting {
     followers: VecDeque<Arc<Follower>>,
 }
 
+/// What the last group tells of the next one.
+#[derive(Debug, Default)]
+pub(crate) struct LastGroup {
+    /// Those whom the leader wrote for.
+    pub(crate) followers: usize,
+    /// What its sync took; nothing at levels that do not wait for one.
+    pub(crate) sync: Duration,
+}
+
 /// What becomes of a writer.
 pub(crate) enum Turn {
     /// It writes for itself and others, and must end with [`Queue::pass_on`].
@@ -45,6 +61,8 @@ pub(crate) struct Follower {
     write: Mutex<Option<Write>>,
     state: Mutex<State>,
     changed: Condvar,
+    /// That `state` has changed, for those that do not sleep.
+    has_changed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -67,6 +85,7 @@ impl Queue {
                 write: Mutex::new(Some(write)),
                 state: Mutex::new(State::Waiting),
                 changed: Condvar::new(),
+                has_changed: AtomicBool::new(false),
             });
             waiting.followers.push_back(Arc::clone(&follower));
             follower
@@ -92,6 +111,20 @@ impl Queue {
         taken
     }
 
+    /// Gives those whom the last leader wrote for the time to come back: without them a leader
+    /// would sync for itself alone, and every other sync would be shared by nobody. To wait longer
+    /// than part of a sync would cost more than it saves.
+    pub(crate) fn gather(&self, last: &LastGroup) {
+        if last.followers == 0 || last.sync.is_zero() {
+            return;
+        }
+        let patience = PATIENCE.min(last.sync / 2);
+        let start = Instant::now();
+        while self.0.lock().followers.len() < last.followers && start.elapsed() < patience {
+            thread::yield_now();
+        }
+    }
+
     /// Ends a lead: the first that waits goes on.
     pub(crate) fn pass_on(&self) {
         let mut waiting = self.0.lock();
@@ -110,10 +143,15 @@ impl Follower {
 
     fn change(&self, state: State) {
         *self.state.lock() = state;
+        self.has_changed.store(true, Ordering::Release);
         self.changed.notify_one();
     }
 
     fn wait(&self) -> Turn {
+        let start = Instant::now();
+        while !self.has_changed.load(Ordering::Acquire) && start.elapsed() < PATIENCE {
+            thread::yield_now();
+        }
         let mut state = self.state.lock();
         loop {
             match std::mem::replace(&mut *state, State::Waiting) {

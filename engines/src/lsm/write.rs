@@ -21,7 +21,7 @@ use super::arena::Arena;
 use super::coding::{Cursor, Malformed};
 use super::core::Core;
 use super::filename::FileNumber;
-use super::group::{Queue, Turn, Write};
+use super::group::{LastGroup, Queue, Turn, Write};
 use super::key::{EntryKind, Sequence};
 use super::log::{LogOptions, LogWriter};
 use super::log_file::LogFile;
@@ -54,13 +54,15 @@ pub(crate) struct Log {
     /// Logs before it that may not be on disk yet, the oldest first.
     older: Vec<Arc<LogFile>>,
     last_sequence: Sequence,
+    last_group: LastGroup,
 }
 
 impl Writers {
     pub(crate) fn new(options: &Options, file: Arc<LogFile>, last_sequence: Sequence) -> Self {
         let chunk_bytes = ARENA_CHUNK_BYTES.min(options.memtable_bytes / 4);
         let writer = log_writer(options, &file);
-        let log = Log { writer, file, older: Vec::new(), last_sequence };
+        let last_group = LastGroup::default();
+        let log = Log { writer, file, older: Vec::new(), last_sequence, last_group };
         Self { arena: Arena::new(chunk_bytes), queue: Queue::default(), log: Mutex::new(log) }
     }
 
@@ -123,6 +125,7 @@ impl Core {
         let mut log = self.writers.lock();
         self.poison.check()?;
         self.make_room(&mut log, own.records.len())?;
+        self.writers.queue.gather(&log.last_group);
         let (mut bytes, mut count) = (own.records.len(), own.count);
         let followers = self.writers.queue.take(|write| {
             bytes += write.records.len();
@@ -133,6 +136,7 @@ impl Core {
             true
         });
         let (followers, mut group): (Vec<_>, Vec<_>) = followers.into_iter().unzip();
+        log.last_group.followers = group.len();
         group.insert(0, own);
         let outcome = self.write_group(&mut log, group, count);
         let failure = outcome.as_ref().err().map(ToString::to_string);
@@ -182,7 +186,9 @@ impl Core {
         log.writer.commit()?;
         if self.home.options.durability == Durability::Power {
             self.sync_older(log)?;
+            let start = Instant::now();
             log.writer.sync()?;
+            log.last_group.sync = start.elapsed();
             log.file.sync_name(&self.home)?;
         }
         Ok(())
