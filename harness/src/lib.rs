@@ -17,6 +17,8 @@ pub mod files;
 
 pub mod interrupt;
 
+mod plain;
+
 pub mod cli;
 
 pub mod error;

@@ -9,7 +9,7 @@ use engines::{Compression, Durability};
 
 use super::files::Files;
 use super::progress::Progress;
-use super::{Ending, colour, size};
+use super::{Ending, colour, say, size};
 use crate::files::{Inputs, output};
 use crate::measure::filesystem;
 use crate::report::{json, terminal};
@@ -212,24 +212,24 @@ fn report(args: &CommonArgs, out: Option<&Path>, comparison: &Comparison) -> Res
     if args.quiet {
         return Ok(());
     }
-    super::print(&match args.json {
-        true => json::render(comparison)?,
-        false => terminal::render(comparison, &args.pair, colour()),
-    })
+    match args.json {
+        true => super::print(&json::render(comparison)?),
+        false => super::print_as_is(&terminal::render(comparison, &args.pair, colour())),
+    }
 }
 
 /// Says what makes the figures worth less than they look.
 fn warn(directory: &Path) -> Result<()> {
     let file_system = filesystem::of(directory)?;
     if file_system.in_memory {
-        eprintln!(
+        say(&format!(
             "warning: {} is on {}, in memory: nothing here says anything about a disk",
             directory.display(),
             file_system.kind
-        );
+        ));
     }
     if cfg!(debug_assertions) {
-        eprintln!("warning: this is a debug build: its times mean little; build with --release");
+        say("warning: this is a debug build: its times mean little; build with --release");
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::report::figures::grouped_decimal;
 use crate::report::json;
 use crate::report::terminal::wrapped;
 use crate::results::Parameters;
+use crate::results::difference::Difference;
 use crate::{Error, Result};
 
 /// What can be chosen.
@@ -58,11 +59,13 @@ pub fn diff(args: &DiffArgs) -> Result<Ending> {
 
 /// Repeats may differ, and everything else may not.
 fn check_same_work(before: &Parameters, after: &Parameters) -> Result<()> {
-    if (Parameters { repeats: after.repeats, ..before.clone() }) == *after {
-        return Ok(());
+    let before = Parameters { repeats: after.repeats, ..before.clone() };
+    match Difference::first(&before, after) {
+        None => Ok(()),
+        Some(Difference { place, then, now }) => Err(Error::Usage(format!(
+            "not the same work: {place} was {then} in the first, and is {now} in the second"
+        ))),
     }
-    let told = |parameters: &Parameters| serde_json::to_string(parameters).unwrap_or_default();
-    Err(Error::Usage(format!("not the same work: {} and {}", told(before), told(after))))
 }
 
 fn in_words(diff: &Diff, threshold: f64) -> String {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::files::{Inputs, output};
 use crate::report::{json, machines};
+use crate::results::difference::Difference;
 use crate::results::{Comparison, Parameters};
 use crate::{Error, Result, interrupt};
 
@@ -47,9 +48,13 @@ pub fn merge(args: &MergeArgs) -> Result<()> {
     };
     for (other, path) in others.iter().zip(&args.results[1..]) {
         let repeats = first.workload.repeats;
-        if (Parameters { repeats, ..other.workload.clone() }) != first.workload {
+        let of_other = Parameters { repeats, ..other.workload.clone() };
+        if let Some(found) = Difference::first(&first.workload, &of_other) {
             let (path, first) = (path.display(), args.results[0].display());
-            return Err(Error::Usage(format!("{path} is of other work than {first}")));
+            let Difference { place, then, now } = found;
+            return Err(Error::Usage(format!(
+                "{path} is of other work than {first}: {place} is {now}, and {then} there"
+            )));
         }
     }
     let merged = Merged { schema: "enginelab.merged/1", results: &results };

@@ -30,7 +30,7 @@ use crate::workload::settee::SetteeArgs;
 use crate::workload::trace::TraceArgs;
 use crate::workload::vpork::VporkArgs;
 use crate::workload::ycsb::YcsbArgs;
-use crate::{Error, Result};
+use crate::{Error, Result, plain};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -215,16 +215,37 @@ pub fn parse<T: Parser>() -> std::result::Result<T, ExitCode> {
             .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
             .collect();
         let said = said.join(" ");
-        eprintln!("enginelab: {} (see --help)", said.strip_prefix("error: ").unwrap_or(&said));
+        complain(&format!("{} (see --help)", said.strip_prefix("error: ").unwrap_or(&said)));
         ExitCode::from(2)
     })
 }
 
-/// Prints what was asked for. A reader that has seen enough closes the pipe: no reason to fail.
+/// Says on standard error what went wrong, in one line, of which a long text in it is no part.
+fn complain(error: &str) {
+    say(&format!("enginelab: {}", plain::shortened(error, MOST_ERROR)));
+}
+
+/// The characters of an error: a screen of them.
+const MOST_ERROR: usize = 1_500;
+
+/// Says something on standard error, in one line.
+pub(crate) fn say(line: &str) {
+    eprintln!("{}", plain::line(line));
+}
+
+/// Prints what was asked for, such that nothing in it commands the terminal.
+///
+/// # Errors
+/// As [`print_as_is`].
+fn print(text: &str) -> Result<()> {
+    print_as_is(&plain::lines(text))
+}
+
+/// Prints what has colours. A reader that has seen enough closes the pipe: no reason to fail.
 ///
 /// # Errors
 /// [`Error::Io`] if it cannot be written.
-fn print(text: &str) -> Result<()> {
+fn print_as_is(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -245,7 +266,7 @@ pub fn exit(outcome: Result<Ending>) -> ExitCode {
         Ok(ending) => ending.into(),
         Err(Error::Interrupted) => Ending::Interrupted.into(),
         Err(error) => {
-            eprintln!("enginelab: {error}");
+            complain(&error.to_string());
             ExitCode::from(2)
         }
     }

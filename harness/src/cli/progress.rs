@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::Result;
 use crate::files::output;
 use crate::report::json;
 use crate::results::{Comparison, Run};
 use crate::run::Observer;
 use crate::run::event::Event;
 use crate::run::plan::RunPlan;
+use crate::{Result, plain};
 
 /// Shows progress on standard error and saves the result after every run.
 pub(super) struct Progress {
@@ -73,9 +73,9 @@ impl Progress {
 
     fn say(&self, line: &str) {
         if self.on_terminal {
-            self.bar.suspend(|| eprintln!("{line}"));
+            self.bar.suspend(|| super::say(line));
         } else {
-            eprintln!("{line}");
+            super::say(line);
         }
     }
 }
@@ -100,7 +100,8 @@ impl Observer for Progress {
             Event::Begun { phase } => {
                 let share = self.shares.iter().find(|share| share.phase == *phase);
                 self.phase = share.cloned().unwrap_or_default();
-                self.bar.set_message(format!("{}: {phase}", self.run));
+                let message = format!("{}: {phase}", self.run);
+                self.bar.set_message(plain::line(&message).into_owned());
                 self.bar.set_position(self.run_start + self.phase.start);
             }
             Event::Progress { done, total } => {

@@ -42,7 +42,7 @@ pub fn report(args: &ReportArgs) -> Result<()> {
         }
     }
     if args.files.is_empty() {
-        return super::print(&terminal::render(&comparison, &args.pair, colour()));
+        return super::print_as_is(&terminal::render(&comparison, &args.pair, colour()));
     }
     interrupt::check()?;
     args.files.write(&comparison, &args.pair)

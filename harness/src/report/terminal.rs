@@ -8,13 +8,14 @@ use super::fairness;
 use super::ratios::{self, EngineLines, PairLines};
 use super::summary::Summary;
 use super::tables::{self, Table};
+use crate::plain;
 use crate::results::Comparison;
 
 /// The widest line.
 pub const COLUMNS: u16 = 100;
 
 /// The whole report. `pairs` are the ratios asked for; none asks for the published pair. `colour`
-/// paints what failed.
+/// paints what failed; nothing else in it commands a terminal, whatever names there are.
 pub fn render(comparison: &Comparison, pairs: &[(String, String)], colour: bool) -> String {
     let summaries = Summary::all(comparison);
     let engines = EngineLines::all(comparison, &summaries);
@@ -71,7 +72,7 @@ fn write_engine(out: &mut String, engine: &EngineLines, summary: Option<&Summary
 }
 
 fn write_pair(out: &mut String, pair: &PairLines, note: &str) -> Written {
-    writeln!(out, "{}", pair.title)?;
+    wrapped(out, &pair.title, "  ")?;
     for line in &pair.measured {
         writeln!(out, "  {line}")?;
     }
@@ -91,7 +92,7 @@ pub(super) fn write_table(out: &mut String, table: &Table, colour: bool) -> Writ
     drawn
         .load_style(UNDERLINED_HEAD)
         .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(table.head.clone());
+        .set_header(table.head.iter().map(|name| plain::lines(name)));
     if colour {
         drawn.enforce_styling();
     } else {
@@ -100,14 +101,14 @@ pub(super) fn write_table(out: &mut String, table: &Table, colour: bool) -> Writ
     for row in &table.rows {
         let failed = row.last().is_some_and(|verdict| verdict == "FAILED");
         drawn.add_row(row.iter().map(|text| match failed {
-            true => Cell::new(text).fg(Color::Red),
-            false => Cell::new(text),
+            true => Cell::new(plain::lines(text)).fg(Color::Red),
+            false => Cell::new(plain::lines(text)),
         }));
     }
     for column in drawn.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    writeln!(out, "{}\n{}", table.title, drawn.trim_fmt())?;
+    writeln!(out, "{}\n{}", plain::line(&table.title), drawn.trim_fmt())?;
     for note in &table.notes {
         wrapped(out, note, "")?;
     }
@@ -130,13 +131,14 @@ fn write_troubles(out: &mut String, comparison: &Comparison) -> Written {
     Ok(())
 }
 
-/// Writes `text` in lines of at most [`COLUMNS`], those after the first behind `indent`.
+/// Writes `text`, made plain, in lines of at most [`COLUMNS`], those after the first behind `indent`.
 pub(crate) fn wrapped(out: &mut String, text: &str, indent: &str) -> Written {
-    let width = usize::from(COLUMNS);
+    let text = plain::line(text);
     let mut line = String::new();
     for word in text.split_inclusive(' ') {
         let bare = word.trim_end();
-        if line.chars().count() + bare.chars().count() > width && !line.trim().is_empty() {
+        let is_full = plain::width(&line) + plain::width(bare) > usize::from(COLUMNS);
+        if is_full && !line.trim().is_empty() {
             writeln!(out, "{}", line.trim_end())?;
             line = indent.to_owned();
         }

@@ -1,6 +1,7 @@
 //! What a comparison leaves behind. These structs are the JSON: see `results/README.md` for the
 //! meaning of every field, and keep to it, since old results must stay readable.
 
+pub(crate) mod difference;
 mod phase;
 mod run;
 

@@ -1,18 +1,15 @@
 //! Going on where an interrupted comparison ended.
 
-use serde_json::Value;
-
-use crate::results::{Comparison, Parameters};
+use crate::results::Comparison;
+use crate::results::difference::Difference;
 use crate::{Error, Result};
 
 /// The earlier comparison with its runs, to be continued as `wanted` says: which must be the same
 /// work on the same machine by the same program.
 pub(super) fn go_on(earlier: Comparison, wanted: Comparison) -> Result<Comparison> {
     let (then, now) = (&earlier.machine, &wanted.machine);
-    let (was, is) = (fields(&earlier.workload), fields(&wanted.workload));
-    for name in was.keys().chain(is.keys()) {
-        let told = |fields: &Map| fields.get(name).map_or("absent".to_owned(), Value::to_string);
-        same(name, &told(&was), &told(&is))?;
+    if let Some(found) = Difference::first(&earlier.workload, &wanted.workload) {
+        same(&found.place, &found.then, &found.now)?;
     }
     same("--engines", &earlier.engines.join(","), &wanted.engines.join(","))?;
     same("enginelab's version", &then.enginelab, &now.enginelab)?;
@@ -22,15 +19,6 @@ pub(super) fn go_on(earlier: Comparison, wanted: Comparison) -> Result<Compariso
     same("the kernel", &then.kernel, &now.kernel)?;
     same("the file system", &then.file_system.kind, &now.file_system.kind)?;
     Ok(Comparison { interrupted: false, ..earlier })
-}
-
-type Map = serde_json::Map<String, Value>;
-
-fn fields(parameters: &Parameters) -> Map {
-    match serde_json::to_value(parameters) {
-        Ok(Value::Object(fields)) => fields,
-        _ => Map::new(),
-    }
 }
 
 fn same(what: &str, then: &str, now: &str) -> Result<()> {

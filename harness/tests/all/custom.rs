@@ -158,7 +158,10 @@ fn a_result_holds_the_file_and_is_resumed_by_it_alone() {
     assert_eq!((resumed.runs.len(), &resumed.runs[0]), (2, &whole.runs[0]));
     fs::write(&place.file, FILE.replace("0.3", "0.4")).unwrap();
     let said = refused(compare(&place.data, &resume));
-    assert!(said.contains("cannot resume") && said.contains("phases was "), "{said}");
+    assert!(
+        said.contains("cannot resume") && said.contains("phases[1].seconds was 0.3 there"),
+        "{said}"
+    );
 }
 
 #[test]

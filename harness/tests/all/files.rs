@@ -216,3 +216,111 @@ fn a_byte_order_mark_is_no_text() {
         }
     }
 }
+
+/// What is wrong is told with what was expected, and not with all that was found.
+#[test]
+fn an_error_is_no_longer_than_a_screen() {
+    const MOST: usize = 2_000;
+    let place = Place::new();
+    let long = "x".repeat(500_000);
+    let example = fs::read_to_string(place.path("toml")).unwrap();
+    let result = fs::read_to_string(place.path("result")).unwrap();
+    let phases: String =
+        (0..1_000).map(|n| format!("[[phases]]\nname = 'p{n}'\nkind = 'sync'\n")).collect();
+    let many = format!("keys = {{ count = 9, bytes = 9 }}\nvalues = {{ bytes = 1 }}\n{phases}");
+    fs::write(place.path("many"), &many).unwrap();
+    for (result, phases) in [("of many", many.clone()), ("of others", many.replace("p999", "q"))] {
+        fs::write(place.path("phases"), phases).unwrap();
+        let words = "compare custom INPUT --engines memory --dir DATA --quiet --out OUT";
+        place.command(words, &place.path("phases")).assert().success();
+        fs::rename(place.path("out"), place.path(result)).unwrap();
+    }
+    let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
+    for (input, content, expected) in [
+        ("properties", long.clone(), "expected name=value"),
+        ("properties", format!("recordcount={long}"), "expected a whole number from 1"),
+        ("properties", format!("={long}"), "a name is missing"),
+        ("toml", example.replacen("[keys]", &format!("{long} = 1\n[keys]"), 1), "unknown field"),
+        ("toml", format!("x = '{long}' '{long}'"), "line 1: "),
+        ("toml", example.replacen("\"load\"", &format!("\"{long}\""), 1), "1 to 40 characters"),
+        ("trace", long.clone(), "expected a trace of Twitter's"),
+        ("trace", format!("1,{long},1,2,3,get,0\n"), "expected a key of 1 to 65535 bytes"),
+        ("result", long.clone(), "expected value"),
+        ("result", result.replace("enginelab.compare", &long), "this program reads"),
+        ("result", result.replace("\"process\"", &format!("\"{long}\"")), "durability level"),
+        ("result", result.replace("\"memory\"", &format!("\"{long}\"")), ""),
+        ("result", read("of many"), ""),
+    ] {
+        let readers = READERS.iter().filter(|(kind, ..)| *kind == input);
+        for (_, words, flags) in readers {
+            let file = place.path("long");
+            fs::write(&file, &content).unwrap();
+            let mut command = place.command(words, &file);
+            if words.starts_with("record") {
+                command.arg(flags[0]).arg(place.path("out"));
+            }
+            let output = command.output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.chars().count() < MOST, "{words}: {} characters", said.chars().count());
+            assert!(output.status.code() != Some(2) || said.contains(expected), "{words}: {said}");
+        }
+    }
+    // Results of very different work, and of almost the same.
+    for (words, expected) in [
+        ("diff OTHER INPUT", "not the same work: "),
+        ("merge OTHER INPUT", "is of other work than"),
+        ("compare insert --items 50 --engines memory --dir DATA --resume INPUT", "cannot resume: "),
+    ] {
+        let said = refused(place.command(words, &place.path("of many")));
+        assert!(said.contains(expected) && said.chars().count() < MOST, "{words}: {said}");
+    }
+    let mut command = enginelab(&["diff"]);
+    let said = refused({
+        command.args([place.path("of many"), place.path("of others")]);
+        command
+    });
+    let expected = "phases[999].name was \"p999\" in the first, and is \"q\" in the second";
+    assert!(said.contains(expected), "{said}");
+    for flag in ["--engines", "--items", "--durability", "--out", "--pair"] {
+        let said = refused(insert(&place.path("data"), &[flag, &long[..100_000]]));
+        assert!(said.chars().count() < MOST, "{flag}: {} characters", said.chars().count());
+    }
+}
+
+/// A full disk is told by the name that the user knows.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_cannot_be_written_is_told_by_its_own_name() {
+    let place = Place::new();
+    let trace = place.path("trace");
+    let lines: String = (0..200_000).map(|n| format!("{n},key{n},9,9,1,set,0\n")).collect();
+    fs::write(&trace, lines).unwrap();
+    let temporary = place.path("data");
+    for (words, name) in [
+        ("compare trace INPUT --engines memory --dir DATA --temp-dir DATA", &temporary),
+        ("record trace INPUT --out OUT --temp-dir DATA", &temporary),
+        ("record insert --items 300000 --out OUT", &place.path("out")),
+        ("report result --html OUT", &place.path("out")),
+    ] {
+        // No file grows over 64 KiB: the call fails, as on a full disk.
+        let mut command = Command::new("sh");
+        let words: Vec<_> = words
+            .split(' ')
+            .map(|word| match word {
+                "INPUT" => trace.clone(),
+                "OUT" => place.path("out"),
+                "DATA" => temporary.clone(),
+                "result" => place.path("result"),
+                word => word.into(),
+            })
+            .collect();
+        let limited = "trap '' XFSZ; ulimit -f 32; exec \"$@\"";
+        command.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_enginelab")]).args(words);
+        let said = refused(command);
+        let expected = [
+            format!("cannot write {}: File too large", name.display()),
+            format!("cannot write a temporary file in {}: File too large", name.display()),
+        ];
+        assert!(expected.iter().any(|expected| said.contains(expected)), "{said}");
+    }
+}

@@ -17,8 +17,8 @@ use super::fairness;
 use super::ratios::{self, EngineLines};
 use super::summary::Summary;
 use super::tables::{self, Table};
-use crate::Result;
 use crate::results::Comparison;
+use crate::{Result, plain};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -83,7 +83,7 @@ fn page(title: &str, header: &Markup, main: &Markup) -> String {
             }
         }
     };
-    page.into_string()
+    plain::lines(&page.into_string()).into_owned()
 }
 
 fn head(comparison: &Comparison, title: &str) -> Markup {

@@ -7,12 +7,12 @@ use clap::{Args, ValueEnum};
 
 use super::properties::Properties;
 use super::{Distribution, Mix, SelfCheck, Ycsb, YcsbJob};
-use crate::cli::size;
+use crate::cli::{say, size};
 use crate::files::Inputs;
 use crate::report::ycsb as lines;
 use crate::results::Comparison;
 use crate::workload::{Chosen, Workload, WorkloadArgs};
-use crate::{Error, Result};
+use crate::{Error, Result, plain};
 
 /// The flags of the workload.
 #[derive(Debug, Clone, Args)]
@@ -134,7 +134,9 @@ impl WorkloadArgs for YcsbArgs {
     fn workload(&self, inputs: &Inputs) -> Result<Chosen> {
         let Wishes { ycsb, threads, rate, unused } = self.wishes(inputs)?;
         if !unused.is_empty() {
-            eprintln!("warning: properties that mean nothing here: {}", unused.join(", "));
+            let unused = unused.join(", ");
+            let unused = plain::shortened(&unused, 500);
+            say(&format!("warning: properties that mean nothing here: {unused}"));
         }
         Ok(Chosen { threads, rate, ..Workload::Ycsb(ycsb).into() })
     }
