@@ -18,6 +18,8 @@ pub struct Registration {
     pub available: fn() -> Result<()>,
     /// What the engine does at a durability level; `None` if it has no such level.
     pub durability: fn(Durability) -> Option<&'static str>,
+    /// The longest key that it holds, in bytes; `None` if no limit of its own is known.
+    pub most_key_bytes: Option<usize>,
     /// Whether a directory, which exists, holds data of this engine.
     pub recognizes: fn(&Path) -> bool,
     /// Opens or creates a database in a directory.

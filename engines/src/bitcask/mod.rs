@@ -348,6 +348,7 @@ pub(crate) const REGISTRATION: Registration = Registration {
     summary: "our append-only log with a key directory in memory, in Basho's Bitcask format",
     available: || Ok(()),
     durability: |level| Some(durability(level)),
+    most_key_bytes: Some(record::MAX_KEY_BYTES),
     recognizes,
     open: |directory, options| {
         Ok(Box::new(Bitcask::open_in(Arc::new(RealFs), directory, options.into())?))

@@ -17,6 +17,7 @@ pub(crate) const NULL: Registration = Registration {
     summary: "takes every call and keeps nothing: the cost of the harness",
     available: || Ok(()),
     durability: |_| Some(STORES_NOTHING),
+    most_key_bytes: None,
     recognizes: |_| false,
     open: |directory, options| Ok(Box::new(null::Null::open(directory, options)?)),
 };
@@ -28,6 +29,7 @@ pub(crate) const MEMORY: Registration = Registration {
     summary: "an ordered map in memory, never written to disk",
     available: || Ok(()),
     durability: |_| Some(STORES_NOTHING),
+    most_key_bytes: None,
     recognizes: |_| false,
     open: |directory, options| Ok(Box::new(memory::Memory::open(directory, options)?)),
 };
@@ -39,6 +41,7 @@ pub(crate) const RAW_APPEND: Registration = Registration {
     summary: "each record appended to one file with one plain write call",
     available: || Ok(()),
     durability: |level| Some(raw_append::durability(level)),
+    most_key_bytes: None,
     recognizes: raw_append::recognizes,
     open: |directory, options| Ok(Box::new(raw_append::RawAppend::open(directory, options)?)),
 };

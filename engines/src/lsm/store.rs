@@ -39,6 +39,7 @@ pub const REGISTRATION: Registration = Registration {
     summary: "log-structured merge tree in LevelDB's on-disk format",
     available: || Ok(()),
     durability: |level| Some(durability(level)),
+    most_key_bytes: None,
     recognizes: Lsm::recognizes,
     open: |directory, options| {
         Ok(Box::new(Lsm::open_in(Arc::new(RealFs), directory, Options::from(options))?))

@@ -42,11 +42,15 @@ use crate::registry::{Kind, Registration};
 /// A registration that is complete whether or not the engine is built in: without it the engine is
 /// listed, its directories are recognized, and opening it says how to get it.
 macro_rules! peer {
-    ($name:literal, $built:meta, $module:ident, $summary:literal, $recognizes:expr) => {
+    (
+        $name:literal, $built:meta, $module:ident, $summary:literal, $recognizes:expr,
+        $most_key_bytes:expr
+    ) => {
         Registration {
             name: $name,
             kind: Kind::Peer,
             summary: $summary,
+            most_key_bytes: $most_key_bytes,
             recognizes: $recognizes,
             #[cfg($built)]
             available: $module::available,
@@ -69,18 +73,26 @@ pub(crate) const SLED: Registration = peer!(
     feature = "sled",
     sled,
     "a log-structured B+ tree, Rust, latch-free in memory",
-    footprint::sled
+    footprint::sled,
+    None
 );
 
-pub(crate) const FJALL: Registration =
-    peer!("fjall", feature = "fjall", fjall, "a log-structured merge tree, Rust", footprint::fjall);
+pub(crate) const FJALL: Registration = peer!(
+    "fjall",
+    feature = "fjall",
+    fjall,
+    "a log-structured merge tree, Rust",
+    footprint::fjall,
+    Some(65_535)
+);
 
 pub(crate) const REDB: Registration = peer!(
     "redb",
     feature = "redb",
     redb,
     "a copy-on-write B+ tree in one file, Rust",
-    footprint::redb
+    footprint::redb,
+    None
 );
 
 pub(crate) const LMDB: Registration = peer!(
@@ -88,7 +100,8 @@ pub(crate) const LMDB: Registration = peer!(
     feature = "lmdb",
     lmdb,
     "a copy-on-write B+ tree in one memory-mapped file, C",
-    footprint::lmdb
+    footprint::lmdb,
+    Some(511)
 );
 
 pub(crate) const SQLITE: Registration = peer!(
@@ -96,7 +109,8 @@ pub(crate) const SQLITE: Registration = peer!(
     feature = "sqlite",
     sqlite,
     "a B-tree with a write-ahead log behind SQL, C",
-    footprint::sqlite
+    footprint::sqlite,
+    None
 );
 
 pub(crate) const LEVELDB: Registration = peer!(
@@ -104,7 +118,8 @@ pub(crate) const LEVELDB: Registration = peer!(
     feature = "system",
     leveldb,
     "the log-structured merge tree whose format `lsm` writes, C++, the system's library",
-    footprint::leveldb
+    footprint::leveldb,
+    None
 );
 
 pub(crate) const ROCKSDB: Registration = peer!(
@@ -112,7 +127,8 @@ pub(crate) const ROCKSDB: Registration = peer!(
     any(feature = "system", feature = "rocksdb"),
     rocksdb,
     "a log-structured merge tree grown out of LevelDB, C++",
-    footprint::rocksdb
+    footprint::rocksdb,
+    None
 );
 
 #[cfg_attr(feature = "peers", expect(dead_code, reason = "every peer is built in"))]

@@ -5,6 +5,7 @@ use engines::registry::{self, Registration};
 use engines::{Capabilities, Durability, OpenOptions};
 use serde::Serialize;
 
+use crate::report::figures::grouped;
 use crate::report::terminal::wrapped;
 use crate::run::plan::kind_word;
 use crate::{Error, Result};
@@ -32,6 +33,9 @@ struct Listed {
     version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     capabilities: Option<ListedCapabilities>,
+    /// The longest key in bytes; absent where no limit is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    most_key_bytes: Option<usize>,
     durability: Levels,
 }
 
@@ -70,6 +74,7 @@ impl Listed {
             unavailable_because,
             version,
             capabilities: capabilities.map(ListedCapabilities::from),
+            most_key_bytes: engine.most_key_bytes,
             durability: Levels {
                 buffered: level(Durability::Buffered),
                 process: level(Durability::Process),
@@ -139,6 +144,8 @@ fn in_words(engine: &Listed) -> String {
     let mut lines = vec![format!("{}{version} ({}): {}", engine.name, engine.kind, engine.summary)];
     lines.extend(engine.unavailable_because.as_ref().map(|why| format!("  not here: {why}")));
     lines.extend(engine.capabilities.as_ref().map(|can| format!("  {}", can.in_words())));
+    let keys = engine.most_key_bytes.map(|most| grouped(most as u64));
+    lines.extend(keys.map(|most| format!("  keys of {most} bytes at most")));
     let levels = &engine.durability;
     for (level, means) in
         [("buffered", levels.buffered), ("process", levels.process), ("power", levels.power)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use engines::registry::{self, Kind, Registration};
 use serde::{Deserialize, Serialize};
 
+use crate::report::figures::grouped;
 use crate::results::{Client, Conditions, Settings, Skipped};
 use crate::workload::Workload;
 use crate::workload::rng::SplitMix64;
@@ -78,6 +79,27 @@ impl Selection {
             }
         }
         selection.or_fail()
+    }
+
+    /// Those that hold keys of `bytes` bytes; the others are skipped, each with the reason.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if none is left.
+    pub fn holding_keys_of(mut self, bytes: u64) -> Result<Self> {
+        let skipped = &mut self.skipped;
+        self.engines.retain(|engine| {
+            let most = engine.most_key_bytes.map_or(u64::MAX, |most| most as u64);
+            if most < bytes {
+                let (engine, most) = (engine.name.to_owned(), grouped(most));
+                let reason = format!(
+                    "{engine} holds keys of {most} bytes at most, and here they have up to {}",
+                    grouped(bytes)
+                );
+                skipped.push(Skipped { engine, reason });
+            }
+            most >= bytes
+        });
+        self.or_fail()
     }
 
     fn add(&mut self, engine: &'static Registration, settings: &Settings) {

@@ -287,3 +287,25 @@ fn the_null_engine_takes_everything_and_holds_nothing() {
     assert!(folded(&*store).is_empty() && !store.capabilities().persistent);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
+
+/// The longest key that the registry tells is held, and one byte more is refused.
+#[test]
+fn keys_are_as_long_as_the_registry_tells() {
+    for_every_engine(|engine| {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(engine, directory.path());
+        let mut key = vec![b'k'; engine.most_key_bytes.unwrap_or(70_000)];
+        store.put(&key, b"value").unwrap();
+        let held = store.get_vec(&key).unwrap();
+        assert_eq!(held.as_deref(), Some(b"value".as_slice()), "{}", engine.name);
+        key.push(b'k');
+        let refusal = store.put(&key, b"value").err();
+        let told = refusal.map(|error| match error {
+            Error::TooLarge { what: "key", size, limit } => (size, limit),
+            other => panic!("{}: {other}", engine.name),
+        });
+        let expected = engine.most_key_bytes.map(|limit| (limit as u64 + 1, limit as u64));
+        assert_eq!(told, expected, "{}", engine.name);
+        store.close().unwrap();
+    });
+}

@@ -23,6 +23,9 @@ pub struct Facts {
     pub put_bytes: u64,
     /// The bytes of all keys, each with its largest value.
     pub data_bytes: u64,
+    /// The bytes of the longest key; 0 in traces and results that do not tell it.
+    #[serde(default)]
+    pub most_key_bytes: u64,
     /// Requests with a time to live, which is not replayed.
     pub expiring: u64,
     /// Seconds from the first request to the last; absent where it tells no times.

@@ -30,18 +30,28 @@ impl YcsbRecords {
         names + self.field_count * (8 + self.field_length as u64)
     }
 
+    /// The bytes of the longest key.
+    pub(super) fn most_key_bytes(&self) -> u64 {
+        (KEY_HEAD.len() + self.zero_padding.max(MOST_DIGITS)) as u64
+    }
+
     /// The field that `version` replaces.
     fn replaced(&self, version: u64) -> u64 {
         mix(version) % self.field_count
     }
 }
 
+const KEY_HEAD: &[u8] = b"user";
+
+/// Digits of the largest number.
+const MOST_DIGITS: usize = 20;
+
 impl Records for YcsbRecords {
     fn write_key(&self, record: u64, out: &mut Vec<u8>) {
         let number = if self.hashed { fnv(record) } else { record };
         let (digits, start) = decimal(number);
         let digits = &digits[start..];
-        out.extend_from_slice(b"user");
+        out.extend_from_slice(KEY_HEAD);
         out.resize(out.len() + self.zero_padding.saturating_sub(digits.len()), b'0');
         out.extend_from_slice(digits);
     }
