@@ -110,6 +110,14 @@ impl TrueZipfian {
         }
     }
 
+    /// Makes it one over `items` items.
+    pub(super) fn set_items(&mut self, items: u64) {
+        if items != self.items {
+            self.items = items;
+            self.at_end = area(items as f64 + 0.5, self.theta);
+        }
+    }
+
     /// A rank from 0.
     pub(super) fn next(&self, rng: &mut SplitMix64) -> u64 {
         let theta = self.theta;

@@ -34,6 +34,9 @@ struct Whole {
 
 /// Reads and checks `text`, which is that of `file`.
 pub(super) fn parse(text: &str, file: &str) -> Result<Custom> {
+    if let Some((span, said)) = no_table(text) {
+        return Err(at(file, text, Some(span), &said));
+    }
     let Whole { keys, values, phases } = toml::from_str(text)
         .map_err(|error| at(file, text, error.span(), &one_line(error.message())))?;
     let custom = Custom { keys, values, phases };
@@ -57,6 +60,53 @@ fn at(file: &str, text: &str, span: Option<Range<usize>>, said: &str) -> Error {
 
 fn one_line(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join(", ")
+}
+
+/// The places of tables; `*` is every item of an array.
+const TABLES: [&[&str]; 5] =
+    [&["keys"], &["values"], &["values", "sizes", "*"], &["phases", "*"], &["phases", "*", "mix"]];
+
+/// What stands in the place of a table and is none: an array would be taken for one, its items for
+/// the values of keys that nobody wrote.
+fn no_table(text: &str) -> Option<(Range<usize>, String)> {
+    let table = DeTable::parse(text).ok()?;
+    TABLES.iter().find_map(|path| {
+        let (name, rest) = path.split_first()?;
+        let (span, value) = entry(table.get_ref(), name)?;
+        no_table_at(name, span, value, rest)
+    })
+}
+
+fn no_table_at(
+    key: &str,
+    span: Range<usize>,
+    value: &DeValue<'_>,
+    path: &[&str],
+) -> Option<(Range<usize>, String)> {
+    match (path, value) {
+        ([], DeValue::Table(_)) => None,
+        ([], other) => Some((span, format!("{key}: expected a table, found {}", kind(other)))),
+        (["*", rest @ ..], DeValue::Array(items)) => {
+            items.iter().find_map(|item| no_table_at(key, item.span(), item.get_ref(), rest))
+        }
+        ([name, rest @ ..], DeValue::Table(table)) => {
+            let (span, value) = entry(table, name)?;
+            no_table_at(name, span, value, rest)
+        }
+        _ => None,
+    }
+}
+
+/// What a value is, in words.
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
+    }
 }
 
 /// Where in the text `place` is, or the last part of the way there.
@@ -156,6 +206,37 @@ mod tests {
                 "bytes = 100",
                 "sizes = [{ bytes = [1, 4], share = 0.7 },\n{ bytes = [5, 6], share = 0.2 }]",
                 "line 6: sizes: the shares sum up to 0.9, not 1",
+            ),
+            (
+                "bytes = 100",
+                "sizes = [{ bytes = [1, 2, 3], share = 1 }]",
+                "line 6: invalid length 3, expected two numbers: the least, the most, in: sizes",
+            ),
+            (
+                "bytes = 100",
+                "sizes = [[1, 2]]",
+                "line 6: sizes: expected a table, found an array, in: sizes = [[1, 2]]",
+            ),
+            ("bytes = 100", "sizes = [5]", "line 6: sizes: expected a table, found a number"),
+            (
+                "mix = { read = 0.5, update = 0.5 }",
+                "mix = [0.5, 0, 0.5]",
+                "line 16: mix: expected a table, found an array, in: mix = [0.5, 0, 0.5]",
+            ),
+            (
+                "mix = { read = 0.5, update = 0.5 }",
+                "mix = 1",
+                "line 16: mix: expected a table, found a number, in: mix = 1",
+            ),
+            ("bytes = 100", "sizes = 5", "line 6: invalid type: integer `5`"),
+            ("bytes = 100", "bytes = 2.5", "line 6: invalid type: floating point `2.5`"),
+            ("name = 'run'", "name = 3", "line 14: invalid type: integer `3`"),
+            ("bytes = 100", "sizes = [{ bytes = [1], share = 1 }]", "line 6: invalid length 1"),
+            ("bytes = 100", "sizes = [{ bytes = [], share = 1 }]", "line 6: invalid length 0"),
+            (
+                "'zipfian'",
+                "'zipfian'\nscan_lengths = [1, 2, 3]",
+                "line 18: invalid length 3, expected two numbers: the least, the most, in: scan",
             ),
             (
                 "bytes = 100",
@@ -273,6 +354,24 @@ mod tests {
             let error = error.unwrap_or_else(|| panic!("{new:?} is taken")).to_string();
             assert!(error.contains(expected), "{new:?}: {error}\nexpected: {expected}");
             assert_eq!(error.lines().count(), 1, "{error}");
+        }
+        // By position, the items of an array would be the values of keys.
+        let (keys, values) = ("keys = { count = 9, bytes = 2 }\n", "values = { bytes = 1 }\n");
+        let phases = "phases = [{ name = 'a', operations = 1, mix = { insert = 1 } }]\n";
+        parse(&[keys, values, phases].concat(), "w").unwrap();
+        for (text, expected) in [
+            (["keys = [9, 2]\n", values, phases], "w, line 1: keys: expected a table"),
+            (["keys = 9\n", values, phases], "w, line 1: keys: expected a table, found a number"),
+            ([keys, "values = ['text', 1, []]\n", phases], "w, line 2: values: expected a table"),
+            ([keys, values, "phases = [['a']]\n"], "w, line 3: phases: expected a table"),
+            (
+                [keys, values, "phases = [7]\n"],
+                "w, line 3: phases: expected a table, found a number",
+            ),
+            ([keys, values, "phases = 7\n"], "w, line 3: invalid type: integer `7`"),
+        ] {
+            let error = parse(&text.concat(), "w").unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
         }
         let without = right.split("[[phases]]").next().unwrap();
         let error = parse(without, "w").unwrap_err().to_string();

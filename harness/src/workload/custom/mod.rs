@@ -8,6 +8,7 @@
 //! then, or is put back by an update.
 
 mod check;
+mod choose;
 mod file;
 mod records;
 mod stream;
@@ -18,7 +19,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use self::records::CustomRecords;
 use self::stream::CustomStream;
@@ -30,7 +32,7 @@ use crate::files::Inputs;
 use crate::results::Client;
 use crate::{Error, Result};
 
-pub(super) const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "custom",
     summary: "what a TOML file says: keys, sizes, and phases with a mix of operations each",
 };
@@ -97,6 +99,7 @@ pub struct Values {
 #[serde(deny_unknown_fields)]
 pub struct Size {
     /// The smallest and the largest; all between are as frequent.
+    #[serde(deserialize_with = "pair")]
     pub bytes: [u32; 2],
     /// The share of the values; all of them sum up to 1.
     pub share: f64,
@@ -133,7 +136,7 @@ pub struct Phase {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hot_operations: Option<f64>,
     /// The least and the most records that a scan visits; absent: 1 to 100.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "some_pair", skip_serializing_if = "Option::is_none")]
     pub scan_lengths: Option<[u64; 2]>,
     /// Client threads; absent: those of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,19 +164,6 @@ pub enum PhaseKind {
     Sync,
     /// Close the engine and open it again.
     Reopen,
-}
-
-impl PhaseKind {
-    /// The work of such a phase, with `traffic` for operations.
-    pub(super) fn work<'a>(self, traffic: impl FnOnce() -> Traffic<'a>) -> Work<'a> {
-        match self {
-            Self::Operations => Work::Traffic(traffic()),
-            Self::Quiesce => Work::Quiesce,
-            Self::Compact => Work::Compact,
-            Self::Sync => Work::Sync,
-            Self::Reopen => Work::Reopen,
-        }
-    }
 }
 
 /// The shares of the kinds of operations; they sum up to 1.
@@ -222,16 +212,37 @@ pub enum Distribution {
     /// Every record as often as any other.
     #[default]
     Uniform,
-    /// Exactly zipfian; which records are popular is random.
+    /// Exactly zipfian; which records are popular is random, and those that the phase itself
+    /// inserts are less popular than those before.
     Zipfian,
     /// The newest records most, by a zipfian distance from the newest.
     Latest,
-    /// A share of the operations goes to a share of the records.
+    /// A share of the operations goes to a share of the records: those that were inserted first.
     Hotspot,
     /// One after the other, from the beginning again after the last.
     Sequential,
     /// By an exponential distance from the newest.
     Exponential,
+}
+
+/// Exactly two: TOML's arrays may have any length, and what is behind the second would be lost.
+fn pair<'de, T, D>(deserializer: D) -> std::result::Result<[T; 2], D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    let list = Vec::<T>::deserialize(deserializer)?;
+    let count = list.len();
+    list.try_into()
+        .map_err(|_| D::Error::invalid_length(count, &"two numbers: the least, the most"))
+}
+
+fn some_pair<'de, T, D>(deserializer: D) -> std::result::Result<Option<[T; 2]>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    pair(deserializer).map(Some)
 }
 
 /// The flags of the workload.
@@ -247,6 +258,10 @@ pub struct CustomArgs {
 }
 
 impl WorkloadArgs for CustomArgs {
+    fn example(&self) -> Option<&'static str> {
+        self.example.then_some(EXAMPLE)
+    }
+
     fn workload(&self, inputs: &Inputs) -> Result<Chosen> {
         let file = self.file.as_deref().ok_or_else(|| Error::Usage("a file is missing".into()))?;
         Ok(Workload::Custom(file::read(file, inputs)?).into())
@@ -322,6 +337,10 @@ impl Spec for Custom {
         words::parameters(self)
     }
 
+    fn key_bytes(&self) -> u64 {
+        self.keys.bytes.get().into()
+    }
+
     fn data_bytes(&self, _client: &Client) -> u64 {
         self.record_count().saturating_mul(self.record_bytes())
     }
@@ -363,7 +382,13 @@ impl Job for CustomJob {
         let phases = self.custom.phases.iter().enumerate();
         let phases = phases.map(|(at, phase)| job::Phase {
             name: phase.name.clone(),
-            work: phase.kind.work(|| self.traffic(at, phase)),
+            work: match phase.kind {
+                PhaseKind::Operations => Work::Traffic(self.traffic(at, phase)),
+                PhaseKind::Quiesce => Work::Quiesce,
+                PhaseKind::Compact => Work::Compact,
+                PhaseKind::Sync => Work::Sync,
+                PhaseKind::Reopen => Work::Reopen,
+            },
         });
         phases.collect()
     }

@@ -1,23 +1,20 @@
 //! The operations of a phase.
 
-use super::{Custom, Distribution};
-use crate::workload::choose::{self, Chooser, Wanted};
+use super::Custom;
+use super::choose::{Choice, Growth};
 use crate::workload::job::Stream;
 use crate::workload::op::{Kind, Op};
 use crate::workload::rng::SplitMix64;
-use crate::workload::shares::{Shares, spread_before};
-use crate::workload::zipf::THETA;
+use crate::workload::shares::Shares;
 
-/// The stream of a seed. Every step is derived from its number alone.
+/// The stream of a seed. Every step is derived from its number alone, but for a walk through the
+/// records, which goes from step to step.
 pub(super) struct CustomStream {
     seed: u64,
-    steps: u64,
-    /// Records inserted in the phases before, and in this one.
-    records: u64,
-    inserts: u64,
+    growth: Growth,
     /// The kinds but inserts.
     kinds: Shares<Kind>,
-    chooser: Chooser,
+    choice: Choice,
     scan_lengths: [u64; 2],
     /// What the versions of this phase begin with.
     first_version: u64,
@@ -34,38 +31,19 @@ impl CustomStream {
         let seed = seed.clone().next_u64();
         let kinds = phase.mix.unwrap_or_default().shares().map(|(_, kind, share)| (kind, share));
         let kinds = Shares::new(kinds.into_iter().filter(|(kind, _)| *kind != Kind::Insert));
-        let records = custom.records_before(at);
-        let chooser = Chooser::new(&Wanted {
-            distribution: match phase.distribution.unwrap_or_default() {
-                Distribution::Uniform => choose::Distribution::Uniform,
-                Distribution::Zipfian => choose::Distribution::TrueZipfian,
-                Distribution::Latest => choose::Distribution::Latest,
-                Distribution::Hotspot => choose::Distribution::Hotspot,
-                Distribution::Sequential => choose::Distribution::Sequential,
-                Distribution::Exponential => choose::Distribution::Exponential,
-            },
-            records,
-            expected_inserts: phase.inserts(),
-            hot_records: phase.hot_records.unwrap_or(0.2),
-            hot_operations: phase.hot_operations.unwrap_or(0.8),
-            theta: phase.theta.unwrap_or(THETA),
-            seed,
-        });
+        let growth = Growth {
+            records: custom.records_before(at),
+            inserts: phase.inserts(),
+            steps: phase.steps(),
+        };
         Self {
             seed,
-            steps: phase.steps(),
-            records,
-            inserts: phase.inserts(),
+            growth,
             kinds,
-            chooser,
+            choice: Choice::new(phase, growth, seed),
             scan_lengths: phase.scan_lengths.unwrap_or([1, 100]),
             first_version: (at as u64) << STEP_BITS,
         }
-    }
-
-    /// The inserts among the steps before `step`: spread evenly, and the first step is one.
-    fn inserts_before(&self, step: u64) -> u64 {
-        spread_before(step, self.inserts, self.steps)
     }
 
     fn kind(&self, rng: &mut SplitMix64) -> Kind {
@@ -76,15 +54,13 @@ impl CustomStream {
 impl Stream for CustomStream {
     fn step(&mut self, step: u64, settled: u64, out: &mut Vec<Op>) {
         let version = self.first_version + step + 1;
-        let before = self.inserts_before(step);
-        if self.inserts_before(step + 1) > before {
-            out.push(Op::put(Kind::Insert, self.records + before, version));
+        if self.growth.inserts_at(step) {
+            out.push(Op::put(Kind::Insert, self.growth.before(step), version));
             return;
         }
         let mut rng = SplitMix64::for_index(self.seed, step);
         let kind = self.kind(&mut rng);
-        let newest = (self.records + self.inserts_before(settled)).saturating_sub(1);
-        let record = self.chooser.choose(&mut rng, step, newest);
+        let record = self.choice.choose(&mut rng, step, self.growth.before(settled).max(1));
         out.push(match kind {
             Kind::Read => Op::read(record),
             Kind::Delete => Op::delete(record),
@@ -194,15 +170,95 @@ mod tests {
         assert!((top - expected).abs() < 0.012, "{top} {expected}");
     }
 
+    const DISTRIBUTIONS: [&str; 6] =
+        ["uniform", "zipfian", "latest", "hotspot", "sequential", "exponential"];
+
+    /// A phase that begins with 1,000 records and inserts `share` of its operations.
+    fn growing(distribution: &str, operations: u64, share: f64) -> Custom {
+        let run = format!(
+            "[[phases]]\nname = 'run'\noperations = {operations}\n\
+             mix = {{ insert = {share}, read = {} }}\ndistribution = '{distribution}'\n",
+            1.0 - share
+        );
+        custom(&format!("{LOAD}{run}"))
+    }
+
     #[test]
     fn steps_are_the_same_whoever_asks_for_them() {
-        let run = "[[phases]]\nname = 'run'\noperations = 1_000\n\
-                   mix = { insert = 0.3, read = 0.3, delete = 0.4 }\ndistribution = 'zipfian'\n";
-        let custom = custom(&format!("{LOAD}{run}"));
-        let mut odd = CustomStream::new(&custom, 1, 42);
-        let mut of_odd = Vec::new();
-        (1..1_000).step_by(2).for_each(|step| odd.step(step, step, &mut of_odd));
-        let all: Vec<Op> = ops(&custom, 1, 0).into_iter().skip(1).step_by(2).collect();
-        assert_eq!(of_odd, all);
+        for distribution in DISTRIBUTIONS {
+            for share in [0.0, 0.3] {
+                let custom = growing(distribution, 1_000, share);
+                let mut odd = CustomStream::new(&custom, 1, 42);
+                let mut of_odd = Vec::new();
+                (1..1_000).step_by(2).for_each(|step| odd.step(step, step, &mut of_odd));
+                let all: Vec<Op> = ops(&custom, 1, 0).into_iter().skip(1).step_by(2).collect();
+                assert_eq!(of_odd, all, "{distribution} {share}");
+            }
+        }
+    }
+
+    /// Each choice, and how many records there were.
+    fn choices(distribution: &str, operations: u64, share: f64) -> Vec<(u64, u64)> {
+        let (mut count, mut choices) = (1_000, Vec::new());
+        for op in ops(&growing(distribution, operations, share), 1, 0) {
+            match op.kind {
+                Kind::Insert => count += 1,
+                _ => choices.push((op.record, count)),
+            }
+        }
+        choices
+    }
+
+    /// Whatever the distribution, what the phase inserted is chosen too, and nothing that is not
+    /// there yet, also where what other threads inserted last is not settled.
+    #[test]
+    fn what_the_phase_inserted_is_chosen_and_nothing_before_it_is_there() {
+        for distribution in DISTRIBUTIONS {
+            let choices = choices(distribution, 20_000, 0.25);
+            assert!(choices.iter().all(|(record, count)| record < count), "{distribution}");
+            let of_phase = choices.iter().filter(|(record, _)| *record >= 1_000).count();
+            assert!(of_phase > 1_000, "{distribution}: {of_phase}");
+            let custom = growing(distribution, 20_000, 0.25);
+            for (step, op) in (0u64..).zip(ops(&custom, 1, 500)) {
+                let settled = 1_000 + step.saturating_sub(500).div_ceil(4);
+                assert!(op.kind == Kind::Insert || op.record < settled, "{distribution} {op:?}");
+            }
+        }
+    }
+
+    /// By counting: no record is left out, however many of the steps between insert.
+    #[test]
+    fn a_walk_comes_to_every_record_in_turn() {
+        for share in [0.0, 0.1, 0.5, 0.7] {
+            let mut next = 0;
+            for (record, count) in choices("sequential", 10_000, share) {
+                let expected = if next == count { 0 } else { next };
+                assert_eq!(record, expected, "{share}");
+                next = record + 1;
+            }
+        }
+    }
+
+    /// Against what the shares must be at each moment, within five standard deviations.
+    #[test]
+    fn growing_records_are_chosen_by_their_distribution() {
+        let near = |count: f64, expected: f64, what: &str| {
+            assert!((count - expected).abs() < 5.0 * expected.sqrt(), "{what}: {count} {expected}");
+        };
+        let uniform = choices("uniform", 60_000, 0.25);
+        let lower = uniform.iter().filter(|(record, count)| record * 3 < *count).count();
+        near(lower as f64, uniform.len() as f64 / 3.0, "the lower third");
+        let hot = choices("hotspot", 60_000, 0.25);
+        let hits = hot.iter().filter(|(record, count)| *record < count / 5).count();
+        near(hits as f64, hot.len() as f64 * 0.8, "the hot fifth");
+        let zipfian = choices("zipfian", 60_000, 0.25);
+        let mut counts = std::collections::HashMap::new();
+        zipfian.iter().for_each(|(record, _)| *counts.entry(*record).or_insert(0u32) += 1);
+        let top = f64::from(*counts.values().max().unwrap());
+        let zeta = crate::workload::zipf::zeta;
+        near(top, zipfian.iter().map(|(_, count)| 1.0 / zeta(*count, 0.99)).sum(), "the first");
+        let of_phase = zipfian.iter().filter(|(record, _)| *record >= 1_000).count();
+        let behind = |count: u64| 1.0 - zeta(1_000, 0.99) / zeta(count, 0.99);
+        near(of_phase as f64, zipfian.iter().map(|(_, count)| behind(*count)).sum(), "inserted");
     }
 }
