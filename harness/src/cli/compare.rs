@@ -9,6 +9,7 @@ use engines::{Compression, Durability};
 
 use super::files::Files;
 use super::progress::Progress;
+use super::workloads::{Flags, WorkloadCommand};
 use super::{Ending, colour, say, size};
 use crate::files::{Inputs, output};
 use crate::measure::filesystem;
@@ -17,20 +18,12 @@ use crate::results::{Client, Comparison, Conditions, Parameters, Settings};
 use crate::run::parent::ChildCommand;
 use crate::run::plan::Selection;
 use crate::run::{self, Site};
+use crate::workload::job::{Traffic, Work};
 use crate::workload::{Chosen, WorkloadArgs};
 use crate::{Error, Result, interrupt};
 
 /// The flags of a comparison: those of the workload and those of all.
-#[derive(Debug, Clone, Args)]
-pub struct CompareArgs<W: WorkloadArgs> {
-    /// What the workload does.
-    #[command(flatten)]
-    pub workload: W,
-
-    /// Everything else.
-    #[command(flatten)]
-    pub common: CommonArgs,
-}
+pub type CompareArgs<W> = Flags<W, CommonArgs>;
 
 /// What can be chosen for every workload.
 #[derive(Debug, Clone, Args)]
@@ -117,11 +110,11 @@ pub struct CommonArgs {
     pub quiet: bool,
 }
 
-impl<W: WorkloadArgs> CompareArgs<W> {
+impl<W: Args> CompareArgs<W> {
     /// What an empty command line gives.
     pub fn parse_nothing() -> Self {
         #[derive(clap::Parser)]
-        struct Nothing<W: WorkloadArgs> {
+        struct Nothing<W: Args> {
             #[command(flatten)]
             args: CompareArgs<W>,
         }
@@ -130,30 +123,86 @@ impl<W: WorkloadArgs> CompareArgs<W> {
     }
 }
 
+/// A comparison of which everything was looked at that can be before it runs.
+struct Prepared {
+    chosen: Chosen,
+    parameters: Parameters,
+    earlier: Option<Comparison>,
+    /// The file for the result.
+    out: Option<PathBuf>,
+    home: DataHome,
+    selection: Selection,
+}
+
+impl Prepared {
+    fn new(workload: &dyn WorkloadArgs, args: &CommonArgs, references: &[&str]) -> Result<Self> {
+        if let Some(flag) = workload.report_flag().filter(|_| args.json || args.quiet) {
+            return Err(Error::Usage(format!("{flag}: no report is printed to which it adds")));
+        }
+        let result = [("--out", &args.out), ("--resume", &args.resume)];
+        let result = result.into_iter().find_map(|(flag, file)| Some((flag, file.as_deref()?)));
+        let out = result.map(|(_, file)| file.to_path_buf());
+        let inputs = Inputs::beside(result.into_iter().chain(args.files.named()))?;
+        let chosen = workload.workload(&inputs)?;
+        let parameters = parameters(&chosen, args);
+        check_clients(&chosen, &parameters, args)?;
+        // What it goes on with may be the result that is written.
+        let inputs = Inputs::beside(args.files.named())?;
+        let earlier = args.resume.as_deref().map(|path| json::read_beside(&inputs, path));
+        let earlier = earlier.transpose()?;
+        let home = DataHome::find(args.dir.as_deref())?;
+        let selection = match args.engines.as_slice() {
+            [] => Selection::all(references, &parameters.settings)?,
+            names => Selection::named(names, &parameters.settings)?,
+        };
+        let selection = selection.holding_keys_of(parameters.workload.spec().key_bytes())?;
+        check_pairs(&args.pair, &selection)?;
+        Ok(Self { chosen, parameters, earlier, out, home, selection })
+    }
+}
+
+/// Refuses what [`run`] would refuse, and runs nothing.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn check(what: &WorkloadCommand<CommonArgs>) -> Result<()> {
+    let (workload, args) = what.flags();
+    let Prepared { parameters, earlier, home, selection, .. } = Prepared::new(workload, args, &[])?;
+    run::begin(&selection, parameters, earlier, &home.path, args.keep).map(drop)
+}
+
+/// Runs the comparison and reports it, or prints an example where that is asked for.
+///
+/// # Errors
+/// As [`compare`].
+pub(super) fn run(what: &WorkloadCommand<CommonArgs>) -> Result<Ending> {
+    let (workload, args) = what.flags();
+    match workload.example() {
+        Some(example) => super::print(example).map(|()| Ending::Well),
+        None => compare_with(workload, args, &[]),
+    }
+}
+
 /// Runs the comparison and reports it. `references` are reference points that run beside all
 /// engines.
 ///
 /// # Errors
 /// [`Error`] for whatever keeps it from running.
-pub fn compare<W: WorkloadArgs>(args: &CompareArgs<W>, references: &[&str]) -> Result<Ending> {
-    let CompareArgs { workload, common: args } = args;
+pub fn compare<W: WorkloadArgs + Args>(
+    args: &CompareArgs<W>,
+    references: &[&str],
+) -> Result<Ending> {
+    compare_with(&args.workload, &args.common, references)
+}
+
+fn compare_with(
+    workload: &dyn WorkloadArgs,
+    args: &CommonArgs,
+    references: &[&str],
+) -> Result<Ending> {
     let interrupt = interrupt::listen()?;
-    let result = [("--out", &args.out), ("--resume", &args.resume)];
-    let result = result.into_iter().find_map(|(flag, file)| Some((flag, file.as_deref()?)));
-    let out = result.map(|(_, file)| file.to_path_buf());
-    let inputs = Inputs::beside(result.into_iter().chain(args.files.named()))?;
-    let chosen = workload.workload(&inputs)?;
-    let parameters = parameters(&chosen, args);
-    // What it goes on with may be the result that is written.
-    let inputs = Inputs::beside(args.files.named())?;
-    let earlier = args.resume.as_deref().map(|path| json::read_beside(&inputs, path));
-    let earlier = earlier.transpose()?;
-    let home = DataHome::find(args.dir.as_deref())?;
-    let selection = match args.engines.as_slice() {
-        [] => Selection::all(references, &parameters.settings)?,
-        names => Selection::named(names, &parameters.settings)?,
-    };
-    check_pairs(&args.pair, &selection)?;
+    let Prepared { chosen, parameters, earlier, out, home, selection } =
+        Prepared::new(workload, args, references)?;
     warn(&home.path)?;
     let site = Site {
         directory: &home.path,
@@ -192,6 +241,32 @@ fn parameters(chosen: &Chosen, args: &CommonArgs) -> Parameters {
         },
         repeats: args.repeats.get(),
     }
+}
+
+/// Refuses flags for clients that no phase would take.
+fn check_clients(chosen: &Chosen, parameters: &Parameters, args: &CommonArgs) -> Result<()> {
+    if args.rate.is_none() && args.threads.is_none() {
+        return Ok(());
+    }
+    let input = chosen.input.as_ref().map(|input| input.path.as_path());
+    let job = chosen.workload.clone().with_input(input).spec().job(&parameters.client)?;
+    let phases = job.phases();
+    let takes = |what: fn(&Traffic<'_>) -> bool| {
+        phases.iter().any(|phase| matches!(&phase.work, Work::Traffic(traffic) if what(traffic)))
+    };
+    let takes_rate =
+        takes(|traffic| traffic.paced && traffic.rate.is_none() && traffic.times.is_none());
+    if args.rate.is_some() && !takes_rate {
+        return Err(Error::Usage(
+            "--rate: no phase of this workload takes it: each has a pace of its own".into(),
+        ));
+    }
+    if args.threads.is_some() && !takes(|traffic| traffic.threads.is_none()) {
+        return Err(Error::Usage(
+            "--threads: no phase of this workload takes it: each says how many it has".into(),
+        ));
+    }
+    Ok(())
 }
 
 fn check_pairs(pairs: &[(String, String)], selection: &Selection) -> Result<()> {

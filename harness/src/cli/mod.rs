@@ -20,16 +20,9 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use self::compare::{CompareArgs, compare};
+use self::compare::CommonArgs;
+use self::workloads::WorkloadCommand;
 use crate::results::Comparison;
-use crate::workload::custom::{self, CustomArgs};
-use crate::workload::dbbench::DbbenchArgs;
-use crate::workload::insert::InsertArgs;
-use crate::workload::riak::RiakArgs;
-use crate::workload::settee::SetteeArgs;
-use crate::workload::trace::TraceArgs;
-use crate::workload::vpork::VporkArgs;
-use crate::workload::ycsb::YcsbArgs;
 use crate::{Error, Result, plain};
 
 const EXAMPLES: &str = "\
@@ -67,12 +60,12 @@ struct Cli {
 enum Command {
     /// Run engines side by side
     #[command(subcommand, after_help = EXAMPLES)]
-    Compare(Compare),
+    Compare(WorkloadCommand<CommonArgs>),
     /// Run the comparisons that answer most questions, and make a page over all of them
     Suite(suite::SuiteArgs),
     /// Write what a workload does to a file, without running an engine, for `compare trace`
     #[command(subcommand)]
-    Record(record::Record),
+    Record(WorkloadCommand<record::RecordArgs>),
     /// Tell what changed from one result to another, beyond noise
     #[command(
         after_help = "Compare results of five repeats or more: with three, only large changes \
@@ -92,52 +85,6 @@ Exit status: 0 nothing is worse; 1 something is; 2 they cannot be compared"
     /// Print what a shell needs to complete commands and flags
     #[command(after_help = completions::HELP)]
     Completions(completions::CompletionsArgs),
-}
-
-#[derive(Debug, Subcommand)]
-enum Compare {
-    /// Run db_bench's benchmarks: fillseq, readrandom, readwhilewriting and so on
-    #[command(after_help = EXAMPLES)]
-    Dbbench(Box<CompareArgs<DbbenchArgs>>),
-    /// Insert new records under random keys, read all of them back, and compare time and space
-    #[command(after_help = EXAMPLES)]
-    Insert(Box<CompareArgs<InsertArgs>>),
-    /// Insert items on a hash ring of 64 engine instances with three copies each, as Riak did
-    #[command(after_help = EXAMPLES)]
-    Riak(Box<CompareArgs<RiakArgs>>),
-    /// Write and read small JSON objects one by one, in bulk, and in a long load in key order
-    #[command(after_help = EXAMPLES)]
-    Settee(Box<CompareArgs<SetteeArgs>>),
-    /// Write new records and read mostly recent ones with 30 threads or 100, as VPork did
-    #[command(after_help = EXAMPLES)]
-    Vpork(Box<CompareArgs<VporkArgs>>),
-    /// Run YCSB's core workloads A to F, or what its property files say
-    #[command(after_help = EXAMPLES)]
-    Ycsb(Box<CompareArgs<YcsbArgs>>),
-    /// Run what a TOML file describes: keys, sizes of values, phases with a mix of operations each
-    #[command(after_help = EXAMPLES)]
-    Custom(Box<CompareArgs<CustomArgs>>),
-    /// Replay the requests of a trace: of Twitter's caches, of YCSB, or of `enginelab record`
-    #[command(after_help = EXAMPLES)]
-    Trace(Box<CompareArgs<TraceArgs>>),
-}
-
-impl Compare {
-    fn run(&self) -> Result<Ending> {
-        match self {
-            Self::Dbbench(args) => compare(args, &[]),
-            Self::Insert(args) => compare(args, &[]),
-            Self::Riak(args) => compare(args, &[]),
-            Self::Settee(args) => compare(args, &[]),
-            Self::Vpork(args) => compare(args, &[]),
-            Self::Ycsb(args) => compare(args, &[]),
-            Self::Custom(args) if args.workload.example => {
-                print(custom::EXAMPLE).map(|()| Ending::Well)
-            }
-            Self::Custom(args) => compare(args, &[]),
-            Self::Trace(args) => compare(args, &[]),
-        }
-    }
 }
 
 /// How a program ended that was able to run.
@@ -178,7 +125,7 @@ pub fn main() -> ExitCode {
         Err(code) => return code,
     };
     exit(match cli.command {
-        Command::Compare(what) => what.run(),
+        Command::Compare(what) => compare::run(&what),
         Command::Suite(args) => suite::suite(&args),
         Command::Record(what) => record::run(&what).map(|()| Ending::Well),
         Command::Diff(args) => diff::diff(&args),

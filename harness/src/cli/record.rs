@@ -3,51 +3,20 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use super::size;
+use super::workloads::WorkloadCommand;
 use crate::files::{Inputs, output};
 use crate::report::figures::grouped;
 use crate::results::Client;
-use crate::workload::custom::CustomArgs;
-use crate::workload::dbbench::DbbenchArgs;
-use crate::workload::insert::InsertArgs;
-use crate::workload::riak::RiakArgs;
-use crate::workload::settee::SetteeArgs;
-use crate::workload::trace::{TraceArgs, record};
-use crate::workload::vpork::VporkArgs;
-use crate::workload::ycsb::YcsbArgs;
-use crate::workload::{Workload, WorkloadArgs};
-use crate::{Result, interrupt};
+use crate::workload::Workload;
+use crate::workload::trace::{Trace, record};
+use crate::{Error, Result, interrupt};
 
-/// The workloads that can be recorded.
-#[derive(Debug, Subcommand)]
-pub enum Record {
-    /// New records under random keys
-    Insert(Box<RecordArgs<InsertArgs>>),
-    /// db_bench's benchmarks, without those that begin anew, reopen, or have a thread beside
-    Dbbench(Box<RecordArgs<DbbenchArgs>>),
-    /// Riak's published comparison
-    Riak(Box<RecordArgs<RiakArgs>>),
-    /// Small JSON objects
-    Settee(Box<RecordArgs<SetteeArgs>>),
-    /// Many threads that write new records and read recent ones
-    Vpork(Box<RecordArgs<VporkArgs>>),
-    /// YCSB's core workloads
-    Ycsb(Box<RecordArgs<YcsbArgs>>),
-    /// What a TOML file describes
-    Custom(Box<RecordArgs<CustomArgs>>),
-    /// A trace of another kind, which is compiled once then, and replayed without that
-    Trace(Box<RecordArgs<TraceArgs>>),
-}
-
-/// The flags of a workload, and those of all.
+/// What can be chosen for every workload.
 #[derive(Debug, Clone, Args)]
-pub struct RecordArgs<W: WorkloadArgs> {
-    /// What the workload does.
-    #[command(flatten)]
-    pub workload: W,
-
+pub struct RecordArgs {
     /// The file to write the trace to
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
@@ -65,42 +34,39 @@ pub struct RecordArgs<W: WorkloadArgs> {
 /// Records a workload.
 ///
 /// # Errors
-/// [`Error`](crate::Error) for whatever keeps the trace from being written.
-pub(super) fn run(what: &Record) -> Result<()> {
-    match what {
-        Record::Insert(args) => args.write(),
-        Record::Dbbench(args) => args.write(),
-        Record::Riak(args) => args.write(),
-        Record::Settee(args) => args.write(),
-        Record::Vpork(args) => args.write(),
-        Record::Ycsb(args) => args.write(),
-        Record::Custom(args) => args.write(),
-        Record::Trace(args) => args.write(),
+/// [`Error`] for whatever keeps the trace from being written.
+pub(super) fn run(what: &WorkloadCommand<RecordArgs>) -> Result<()> {
+    let (workload, args) = what.flags();
+    if workload.example().is_some() {
+        let said = "--example: it is printed by enginelab compare custom --example";
+        return Err(Error::Usage(said.into()));
     }
-}
-
-impl<W: WorkloadArgs> RecordArgs<W> {
-    fn write(&self) -> Result<()> {
-        interrupt::listen()?;
-        let inputs = Inputs::beside([("--out", self.out.as_path())])?;
-        let chosen = self.workload.workload(&inputs)?;
-        let client = Client {
-            threads: self.threads.or(chosen.threads).unwrap_or(NonZeroU32::MIN),
-            seed: self.seed,
-            rate: None,
+    if let Some(flag) = workload.report_flag() {
+        return Err(Error::Usage(format!("{flag}: nothing is measured that could be reported")));
+    }
+    interrupt::listen()?;
+    let inputs = Inputs::beside([("--out", args.out.as_path())])?;
+    let chosen = workload.workload(&inputs)?;
+    let client = Client {
+        threads: args.threads.or(chosen.threads).unwrap_or(NonZeroU32::MIN),
+        seed: args.seed,
+        rate: None,
+    };
+    let mut operations = 0;
+    output::replace_with(&args.out, |file| {
+        operations = match (&chosen.workload, &chosen.input) {
+            (Workload::Trace(Trace { speed: Some(_), .. }), _) => {
+                let said = "--speed: a trace is recorded as it is, and replayed at any speed";
+                return Err(Error::Usage(said.into()));
+            }
+            (Workload::Trace(trace), Some(input)) => {
+                output::copy(&input.path, file, &args.out)?;
+                trace.operations
+            }
+            (workload, _) => record::record(workload, &client, file, &args.out)?,
         };
-        let mut operations = 0;
-        output::replace_with(&self.out, |file| {
-            operations = match (&chosen.workload, &chosen.input) {
-                (Workload::Trace(trace), Some(input)) => {
-                    output::copy(&input.path, file, &self.out)?;
-                    trace.operations
-                }
-                (workload, _) => record::record(workload, &client, file, &self.out)?,
-            };
-            Ok(())
-        })?;
-        let text = format!("{}: {} operations\n", self.out.display(), grouped(operations));
-        super::print(&text)
-    }
+        Ok(())
+    })?;
+    let text = format!("{}: {} operations\n", args.out.display(), grouped(operations));
+    super::print(&text)
 }

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 
-use super::{Compare, Ending};
+use super::Ending;
+use super::compare::{self, CommonArgs};
+use super::workloads::WorkloadCommand;
 use crate::files::output;
-use crate::report::html::suite::{self, Part};
+use crate::report::html::suite::{self, NotRun, Part};
 use crate::report::json;
 use crate::{Error, Result};
 
@@ -34,7 +36,8 @@ pub struct SuiteArgs {
     #[arg(long)]
     pub list: bool,
 
-    /// Flags of `enginelab compare` that all of them are given, after --
+    /// Flags of `enginelab compare` that all of them are given, after --, in place of those that
+    /// they have themselves
     #[arg(last = true, value_name = "FLAGS")]
     pub flags: Vec<String>,
 }
@@ -81,16 +84,36 @@ const ENTRIES: [Entry; 13] = [
 ];
 
 impl Entry {
-    /// What `enginelab compare` is given.
-    fn words<'a>(&self, args: &'a SuiteArgs) -> impl Iterator<Item = &'a str> {
+    /// What `enginelab compare` is given: what the entry says itself, but for flags that the user
+    /// gives.
+    fn words<'a>(&'a self, args: &'a SuiteArgs) -> Vec<&'a str> {
         let amount = if args.quick { self.quick } else { self.full };
-        let words = self.command.split_whitespace().chain(amount.split_whitespace());
-        words.chain(args.flags.iter().map(String::as_str))
+        let mut words = Vec::new();
+        let own = self.command.split_whitespace().chain(amount.split_whitespace());
+        let mut is_replaced = false;
+        for word in own {
+            if word.starts_with("--") {
+                is_replaced = args.flags.iter().any(|given| flag(given) == word);
+            } else if word.starts_with('-') {
+                // It may be there several times, and a later property wins.
+                is_replaced = false;
+            }
+            if !is_replaced {
+                words.push(word);
+            }
+        }
+        words.extend(args.flags.iter().map(String::as_str));
+        words
     }
 
     fn command(&self, args: &SuiteArgs) -> String {
-        self.words(args).collect::<Vec<_>>().join(" ")
+        self.words(args).join(" ")
     }
+}
+
+/// The flag of a word, without the value that may be in it.
+fn flag(word: &str) -> &str {
+    word.split_once('=').map_or(word, |(flag, _)| flag)
 }
 
 /// Runs the comparisons of the suite that are not finished, and writes the page over all.
@@ -105,25 +128,95 @@ pub fn suite(args: &SuiteArgs) -> Result<Ending> {
         super::print(&entries.iter().map(line).collect::<String>())?;
         return Ok(Ending::Well);
     }
-    let commands: Vec<Line> =
+    let lines: Vec<Line> =
         entries.iter().map(|entry| Line::parse(entry, args)).collect::<Result<_>>()?;
+    let is_new = !args.into.exists();
     fs::create_dir_all(&args.into).map_err(Error::io("make directory", &args.into))?;
     output::check_writable(&args.into.join(INDEX))?;
-    let (mut parts, mut ending) = (Vec::new(), Ending::Well);
-    for (number, (entry, line)) in entries.iter().zip(commands).enumerate() {
-        eprintln!("[{}/{}] {}: {}", number + 1, entries.len(), entry.name, entry.command(args));
-        match line.compare.run()? {
-            Ending::Well => {}
-            Ending::Badly => ending = Ending::Badly,
-            Ending::Interrupted => return Ok(Ending::Interrupted),
+    let checked = entries.iter().zip(&lines).try_for_each(|(entry, line)| {
+        compare::check(&line.compare)
+            .map_err(|error| Error::Usage(format!("{}: {error}", entry.name)))
+    });
+    if let Err(error) = checked {
+        if is_new {
+            // It is empty: whoever corrects the command finds everything as it was.
+            let _ = fs::remove_dir(&args.into);
         }
-        let comparison = json::read(&file(&args.into, entry.name, "json"))?;
-        let (name, command) = (entry.name.to_owned(), entry.command(args));
-        parts.push(Part { name, command, comparison });
-        output::replace(&args.into.join(INDEX), &suite::render(&parts))?;
+        return Err(error);
     }
-    super::print(&format!("{}\n", args.into.join(INDEX).display()))?;
-    Ok(ending)
+    Suite::new(args, &entries).run(&lines)
+}
+
+/// A suite that runs.
+struct Suite<'a> {
+    args: &'a SuiteArgs,
+    entries: &'a [&'static Entry],
+    parts: Vec<Part>,
+    /// By name, why an entry was not run.
+    reasons: Vec<(&'static str, String)>,
+}
+
+impl<'a> Suite<'a> {
+    fn new(args: &'a SuiteArgs, entries: &'a [&'static Entry]) -> Self {
+        Self { args, entries, parts: Vec::new(), reasons: Vec::new() }
+    }
+
+    /// Runs what is not finished, one after the other. What cannot run after all (a full disk) is
+    /// told on the page, and the others go on.
+    fn run(mut self, lines: &[Line]) -> Result<Ending> {
+        let (mut ending, mut failure) = (Ending::Well, None);
+        for (number, (entry, line)) in self.entries.iter().zip(lines).enumerate() {
+            let (of, command) = (self.entries.len(), entry.command(self.args));
+            super::say(&format!("[{}/{of}] {}: {command}", number + 1, entry.name));
+            match compare::run(&line.compare) {
+                Ok(Ending::Interrupted) => {
+                    self.reasons.push((entry.name, "stopped; the same command goes on".into()));
+                    self.write_page()?;
+                    return Ok(Ending::Interrupted);
+                }
+                Ok(Ending::Well) => self.take(entry)?,
+                Ok(Ending::Badly) => {
+                    ending = Ending::Badly;
+                    self.take(entry)?;
+                }
+                Err(error) => {
+                    super::say(&format!("enginelab: {}: {error}", entry.name));
+                    self.reasons.push((entry.name, error.to_string()));
+                    failure.get_or_insert(error);
+                }
+            }
+            self.write_page()?;
+        }
+        super::print(&format!("{}\n", self.args.into.join(INDEX).display()))?;
+        failure.map_or(Ok(ending), Err)
+    }
+
+    /// The result of `entry`.
+    fn take(&mut self, entry: &Entry) -> Result<()> {
+        let comparison = json::read(&file(&self.args.into, entry.name, "json"))?;
+        let (name, command) = (entry.name.to_owned(), entry.command(self.args));
+        self.parts.push(Part { name, command, comparison });
+        Ok(())
+    }
+
+    /// The page, as far as the suite has come.
+    fn write_page(&self) -> Result<()> {
+        let not_run = ENTRIES.iter().filter_map(|entry| {
+            let (name, command) = (entry.name.to_owned(), entry.command(self.args));
+            let told = self.reasons.iter().find(|(name, _)| *name == entry.name);
+            let reason = match told {
+                Some((_, reason)) => reason.clone(),
+                None if self.parts.iter().any(|part| part.name == name) => return None,
+                None if self.entries.iter().any(|chosen| chosen.name == name) => {
+                    "not yet; the same command goes on".to_owned()
+                }
+                None => "not among --only".to_owned(),
+            };
+            Some(NotRun { name, command, reason })
+        });
+        let page = suite::render(&self.parts, &not_run.collect::<Vec<_>>());
+        output::replace(&self.args.into.join(INDEX), &page)
+    }
 }
 
 const INDEX: &str = "index.html";
@@ -152,14 +245,13 @@ fn chosen(args: &SuiteArgs) -> Result<Vec<&'static Entry>> {
 #[command(name = "enginelab compare")]
 struct Line {
     #[command(subcommand)]
-    compare: Compare,
+    compare: WorkloadCommand<CommonArgs>,
 }
 
 impl Line {
     /// The command of `entry`, with the places of its files.
     fn parse(entry: &Entry, args: &SuiteArgs) -> Result<Self> {
-        let words = entry.words(args);
-        let words = std::iter::once("compare").chain(words).chain(["--quiet"]);
+        let words = std::iter::once("compare").chain(entry.words(args)).chain(["--quiet"]);
         let mut words: Vec<String> = words.map(str::to_owned).collect();
         let result = file(&args.into, entry.name, "json");
         let goes_on = if result.exists() { "--resume" } else { "--out" };

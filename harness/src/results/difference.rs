@@ -21,7 +21,10 @@ impl Difference {
     pub(crate) fn first(then: &Parameters, now: &Parameters) -> Option<Self> {
         let [then, now] = [then, now].map(serde_json::to_value);
         // What is no JSON was never read from a result, nor will be.
-        find("", then.ok().as_ref(), now.ok().as_ref())
+        let (then, now) = (then.ok(), now.ok());
+        // Of another workload all parameters are others, and none of them is the reason.
+        let [was, is] = [&then, &now].map(|of| of.as_ref().and_then(|fields| fields.get("name")));
+        find("the workload", was, is).or_else(|| find("", then.as_ref(), now.as_ref()))
     }
 }
 

@@ -79,22 +79,8 @@ pub fn compare(
     observer: &mut dyn Observer,
 ) -> Result<Comparison> {
     let order = plan::order(&selection.engines, parameters.client.seed, parameters.repeats);
-    check_conditions(&parameters.conditions)?;
+    let mut comparison = begin(&selection, parameters, earlier, site.directory, site.keep)?;
     let data = DataDirectory::new(site)?;
-    let kept_at_once = if site.keep { order.len() as u64 } else { 1 };
-    check_room(site.directory, &parameters, kept_at_once)?;
-    let mut comparison = Comparison {
-        schema: SCHEMA.to_owned(),
-        machine: Machine::describe(&data.path)?,
-        workload: parameters,
-        engines: selection.engines.iter().map(|engine| engine.name.to_owned()).collect(),
-        runs: Vec::new(),
-        skipped: selection.skipped,
-        interrupted: false,
-    };
-    if let Some(earlier) = earlier {
-        comparison = resume::go_on(earlier, comparison)?;
-    }
     observer.directory(&data.path);
     let count = order.len();
     for (number, (engine, repeat)) in order.into_iter().enumerate() {
@@ -130,12 +116,39 @@ pub fn compare(
     Ok(comparison)
 }
 
-/// Tells before any run whether this machine allows what was asked for.
-fn check_conditions(conditions: &Conditions) -> Result<()> {
-    if conditions.cold {
+/// The comparison with no run but those of `earlier`, after a look at whether this machine allows
+/// what was asked for, and has room in `directory`; `keep` says that the data of all runs stays.
+///
+/// # Errors
+/// [`Error::Usage`] if not, or if `earlier` is of something else.
+pub fn begin(
+    selection: &Selection,
+    parameters: Parameters,
+    earlier: Option<Comparison>,
+    directory: &Path,
+    keep: bool,
+) -> Result<Comparison> {
+    let Conditions { cold, memory_cap_bytes, .. } = parameters.conditions;
+    if cold {
         cold::check_can_drop()?;
     }
-    conditions.memory_cap_bytes.map_or(Ok(()), |bytes| MemoryCap::new(bytes).map(drop))
+    memory_cap_bytes.map_or(Ok(()), |bytes| MemoryCap::new(bytes).map(drop))?;
+    drop(made_in(directory)?);
+    let runs = (selection.engines.len() as u64).saturating_mul(parameters.repeats.into());
+    check_room(directory, &parameters, if keep { runs } else { 1 })?;
+    let wanted = Comparison {
+        schema: SCHEMA.to_owned(),
+        machine: Machine::describe(directory)?,
+        workload: parameters,
+        engines: selection.engines.iter().map(|engine| engine.name.to_owned()).collect(),
+        runs: Vec::new(),
+        skipped: selection.skipped.clone(),
+        interrupted: false,
+    };
+    match earlier {
+        Some(earlier) => resume::go_on(earlier, wanted),
+        None => Ok(wanted),
+    }
 }
 
 /// How much more than the data an engine may need at its worst: logs beside tables, old files
@@ -158,6 +171,11 @@ fn check_room(directory: &Path, parameters: &Parameters, kept_at_once: u64) -> R
     Ok(())
 }
 
+fn made_in(directory: &Path) -> Result<TempDir> {
+    let made = tempfile::Builder::new().prefix("enginelab-").tempdir_in(directory);
+    made.map_err(Error::io("make a directory in", directory))
+}
+
 /// The directory that this comparison made for itself, removed with everything in it in the end.
 struct DataDirectory {
     path: PathBuf,
@@ -166,10 +184,7 @@ struct DataDirectory {
 
 impl DataDirectory {
     fn new(site: &Site<'_>) -> Result<Self> {
-        let made = tempfile::Builder::new()
-            .prefix("enginelab-")
-            .tempdir_in(site.directory)
-            .map_err(Error::io("make a directory in", site.directory))?;
+        let made = made_in(site.directory)?;
         let (path, temporary) = match site.keep {
             true => (made.keep(), None),
             false => (made.path().to_path_buf(), Some(made)),

@@ -10,7 +10,7 @@
 //!      each with a [`job::Stream`] that derives the operations of step N.
 //!    - a [`Spec`] of the parameters: what is said of them, and the way to the job.
 //! 2. Add a variant to [`Workload`], a line to `Workload::spec` and to [`ALL`], and one to
-//!    `Compare` in `cli/mod.rs` and to `Record` in `cli/record.rs`.
+//!    `WorkloadCommand` in `cli/workloads.rs`.
 //!
 //! Everything else is there: child processes, threads, clocks, latencies, resources, disk space,
 //! verification by replaying the streams, results, resuming, tables. `insert.rs` is the example to
@@ -78,12 +78,22 @@ pub enum Workload {
 }
 
 /// The flags of a workload.
-pub trait WorkloadArgs: clap::Args {
+pub trait WorkloadArgs {
     /// The workload that they ask for; what it reads, it opens among `inputs`.
     ///
     /// # Errors
     /// [`Error::Usage`](crate::Error::Usage) for what cannot be.
     fn workload(&self, inputs: &Inputs) -> Result<Chosen>;
+
+    /// What is printed in place of all else, where that is asked for.
+    fn example(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The flag that asks for more than the report of every workload, if it is given.
+    fn report_flag(&self) -> Option<&'static str> {
+        None
+    }
 
     /// What is printed below the report of every workload; empty in most.
     ///
@@ -160,6 +170,9 @@ pub trait Spec {
     /// The bytes of all keys and values that may be there at once.
     fn data_bytes(&self, client: &Client) -> u64;
 
+    /// The bytes of its longest key.
+    fn key_bytes(&self) -> u64;
+
     /// Tables of its own, which stand before those that all workloads have; none in most.
     fn tables(&self, _comparison: &Comparison, _summaries: &[Summary<'_>]) -> Vec<Table> {
         Vec::new()
@@ -225,5 +238,35 @@ impl Workload {
     /// [`Spec::parameters`].
     pub fn parameters(&self) -> Vec<(&'static str, String)> {
         self.spec().parameters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::compare::CompareArgs;
+
+    fn check_keys<W: WorkloadArgs + clap::Args>() {
+        let args = CompareArgs::<W>::parse_nothing();
+        let workload = args.workload.workload(&Inputs::default()).unwrap().workload;
+        let client = Client { threads: NonZeroU32::MIN, seed: 42, rate: None };
+        let job = workload.spec().job(&client).unwrap();
+        let (count, most) = (job.record_count(), workload.spec().key_bytes());
+        assert!(count > 1_000);
+        for record in (0..1_000).chain(count - 1_000..count) {
+            let mut key = Vec::new();
+            job.records().write_key(record, &mut key);
+            assert!(key.len() as u64 <= most, "{}, record {record}", workload.title());
+        }
+    }
+
+    #[test]
+    fn no_key_is_longer_than_the_workload_tells() {
+        check_keys::<dbbench::DbbenchArgs>();
+        check_keys::<insert::InsertArgs>();
+        check_keys::<riak::RiakArgs>();
+        check_keys::<settee::SetteeArgs>();
+        check_keys::<vpork::VporkArgs>();
+        check_keys::<ycsb::YcsbArgs>();
     }
 }

@@ -6,7 +6,7 @@ use maud::html;
 use super::findings;
 use super::{list, page, section, table, wins};
 use crate::report::summary::Summary;
-use crate::report::tables::{Column, NOT_THERE, Table};
+use crate::report::tables::{Column, NOT_THERE, Table, head};
 use crate::results::{Comparison, Run};
 
 /// A comparison of a suite.
@@ -20,8 +20,19 @@ pub struct Part {
     pub comparison: Comparison,
 }
 
+/// A comparison that could be in the suite and is not.
+#[derive(Debug)]
+pub struct NotRun {
+    /// What its files would be called.
+    pub name: String,
+    /// The command line that makes it.
+    pub command: String,
+    /// Why it is not there.
+    pub reason: String,
+}
+
 /// The page; the parts' own pages lie beside it, as `NAME.html`.
-pub fn render(parts: &[Part]) -> String {
+pub fn render(parts: &[Part], not_run: &[NotRun]) -> String {
     let title = "Which embedded storage engine should hold my data?";
     let header = html! {
         h1 { (title) }
@@ -47,8 +58,26 @@ pub fn render(parts: &[Part]) -> String {
                 (table(&wins(&summaries, &figures), false))
             }))
         }
+        @if !not_run.is_empty() {
+            (section("not-run", "What was not run", html! {
+                (table(&absent(not_run), false))
+            }))
+        }
     };
     page(title, &header, &main)
+}
+
+fn absent(not_run: &[NotRun]) -> Table {
+    let row = |absent: &NotRun| {
+        let command = format!("enginelab compare {}", absent.command);
+        vec![absent.name.clone(), absent.reason.clone(), command]
+    };
+    Table {
+        title: "Comparisons without a result here".into(),
+        head: head(&["comparison", "why", "command"]),
+        rows: not_run.iter().map(row).collect(),
+        notes: Vec::new(),
+    }
 }
 
 fn troubles(comparison: &Comparison) -> Vec<String> {
