@@ -2,11 +2,12 @@
 //!
 //! The first row names the columns; `results/README.md` tells what each means. First come the
 //! columns of the run, the same in each of its rows, then those of the phase, then, for each kind of
-//! operation that occurs in the result, those of `KINDS` behind the name of the kind. What was
+//! operation that occurs in the result, those of `KINDS` behind the name of the kind, and once more
+//! for the thread beside the clients, if there was one, behind `beside_` and the name. What was
 //! not measured is empty. A run that ended before its first phase, and an engine that could not
 //! take part, have one row without a phase. Time lines and whole histograms are in the JSON alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::results::{Comparison, KindFigures, Phase, Run, Traffic};
 use crate::workload::op::Kind;
@@ -64,6 +65,7 @@ const PHASE: &[Column<Phase>] = &[
     Column("operations_per_second", |phase| cell(phase.throughput()?)),
     Column("operations_hash", |phase| cell(&traffic(phase)?.hash)),
     Column("time_limited", |phase| cell(traffic(phase)?.time_limited)),
+    Column("determined", |phase| cell(traffic(phase)?.determined)),
     Column("threads_count", |phase| cell(traffic(phase)?.threads)),
     Column("asked_rate_per_second", |phase| cell(traffic(phase)?.rate?)),
     Column("own_ns", |phase| cell(traffic(phase)?.own_ns?)),
@@ -125,27 +127,39 @@ pub fn render(comparison: &Comparison) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))
 }
 
-/// The kinds of operations that any phase has.
-fn kinds(comparison: &Comparison) -> BTreeSet<Kind> {
-    let phases = comparison.runs.iter().flat_map(|run| &run.phases);
-    phases.filter_map(traffic).flat_map(|traffic| traffic.kinds.keys()).copied().collect()
+/// Whose operations the columns of a kind are about: what their names begin with, and where the
+/// figures are.
+type Who = (&'static str, fn(&Traffic) -> &BTreeMap<Kind, KindFigures>);
+
+/// The clients, and the thread that worked beside them.
+const WHO: [Who; 2] = [("", |traffic| &traffic.kinds), ("beside_", |traffic| &traffic.background)];
+
+/// The kinds of operations that any phase has, of each of them.
+fn kinds(comparison: &Comparison) -> Vec<(Who, Kind)> {
+    let phases = || comparison.runs.iter().flat_map(|run| &run.phases).filter_map(traffic);
+    let of_one = |who: Who| {
+        let kinds: BTreeSet<Kind> =
+            phases().flat_map(|traffic| (who.1)(traffic).keys()).copied().collect();
+        kinds.into_iter().map(move |kind| (who, kind))
+    };
+    WHO.into_iter().flat_map(of_one).collect()
 }
 
-fn head(kinds: &BTreeSet<Kind>) -> Vec<String> {
+fn head(kinds: &[(Who, Kind)]) -> Vec<String> {
     let mut names: Vec<String> = RUN.iter().map(|column| column.0.to_owned()).collect();
     names.extend(PHASE.iter().map(|column| column.0.to_owned()));
-    for kind in kinds {
+    for ((who, _), kind) in kinds {
         let kind = kind.words().replace([' ', '-'], "_");
-        names.extend(KINDS.iter().map(|column| format!("{kind}_{}", column.0)));
+        names.extend(KINDS.iter().map(|column| format!("{who}{kind}_{}", column.0)));
     }
     names
 }
 
-fn row(run: &Run, phase: Option<&Phase>, kinds: &BTreeSet<Kind>) -> Vec<String> {
+fn row(run: &Run, phase: Option<&Phase>, kinds: &[(Who, Kind)]) -> Vec<String> {
     let mut cells = cells(RUN, Some(run));
     cells.extend(self::cells(PHASE, phase));
-    for kind in kinds {
-        let figures = phase.and_then(traffic).and_then(|traffic| traffic.kinds.get(kind));
+    for ((_, figures), kind) in kinds {
+        let figures = phase.and_then(traffic).and_then(|traffic| figures(traffic).get(kind));
         cells.extend(self::cells(KINDS, figures));
     }
     cells

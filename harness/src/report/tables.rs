@@ -63,7 +63,7 @@ pub fn all(comparison: &Comparison, summaries: &[Summary<'_>]) -> Vec<Table> {
         tables.push(times(summaries, skipped));
         tables.extend(certainty(summaries));
     }
-    tables.push(sizes(summaries, skipped));
+    tables.push(sizes(comparison, summaries));
     tables.extend(traffic::latencies(comparison, summaries));
     tables.push(traffic::resources(summaries));
     tables
@@ -138,7 +138,7 @@ fn certainty(summaries: &[Summary<'_>]) -> Option<Table> {
 }
 
 /// Directory sizes of all engines against the best.
-pub fn sizes(summaries: &[Summary<'_>], skipped: &[Skipped]) -> Table {
+pub fn sizes(comparison: &Comparison, summaries: &[Summary<'_>]) -> Table {
     fn apparent(usage: DiskUsage) -> u64 {
         usage.apparent_bytes
     }
@@ -161,17 +161,22 @@ pub fn sizes(summaries: &[Summary<'_>], skipped: &[Skipped]) -> Table {
             verdict(summary),
         ]
     });
-    let rows = rows.chain(without_figures(skipped));
+    let rows = rows.chain(without_figures(&comparison.skipped));
+    let mut notes = vec![
+        "Sizes are lengths of files and folders; blocks: what the file system gave them at the end."
+            .to_owned(),
+    ];
+    if let Some(phase) = comparison.workload.workload.spec().size_change().from {
+        notes.push(format!(
+            "Growth is counted from before the engine was opened; the size changes and ratios of \
+             the published kind are counted from after {phase:?}, as they were."
+        ));
+    }
     Table {
         title: "Disk space in MB (10^6 bytes), growth of the directory".into(),
-        head: head(&[
-            "engine", "load", "×", "compact", "×", "reopen", "blocks", "verified",
-        ]),
+        head: head(&["engine", "load", "×", "compact", "×", "reopen", "blocks", "verified"]),
         rows: rows.collect(),
-        notes: vec![
-            "Sizes are lengths of files and folders; blocks: what the file system gave them at the end."
-                .into(),
-        ],
+        notes,
     }
 }
 

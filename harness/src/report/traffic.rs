@@ -1,6 +1,6 @@
 //! The tables of operations and of what they took: latency by kind, processor, memory, device.
 
-use super::figures::{grouped_decimal, megabytes, seconds};
+use super::figures::{grouped, grouped_decimal, megabytes, seconds};
 use super::summary::{Spread, Summary};
 use super::tables::{NOT_THERE, Table, head, middle};
 use crate::results::{Comparison, KindFigures, Phase, Run, Traffic};
@@ -70,12 +70,12 @@ fn latency(summaries: &[Summary<'_>], phase: &str, kind: Kind) -> Table {
         title: format!("{phase}, {kind}: operations a second, and latency in microseconds"),
         head: head(&["engine", "a second", "×", "mean", "p50", "p99", "p99.9", "p99.99", "max"]),
         rows: rows.collect(),
-        notes: notes(summaries, phase),
+        notes: notes(summaries, phase, kind),
     }
 }
 
 /// What the laboratory itself costs, and where it is too much.
-fn notes(summaries: &[Summary<'_>], phase: &str) -> Vec<String> {
+fn notes(summaries: &[Summary<'_>], phase: &str, kind: Kind) -> Vec<String> {
     let traffic = |run: &Run| -> Option<(Traffic, f64)> {
         let phase = run.phase(phase)?;
         Some((phase.traffic.clone()?, phase.seconds))
@@ -108,7 +108,29 @@ fn notes(summaries: &[Summary<'_>], phase: &str) -> Vec<String> {
         }
     }
     notes.extend(summaries.iter().filter_map(|summary| unsteady(summary, phase)));
+    notes.extend(found_otherwise(summaries, phase, kind));
     notes
+}
+
+/// Says so if records were there for some engines and not for others, as may be where several
+/// threads use one record; where the operations determine what is found, it is a problem.
+fn found_otherwise(summaries: &[Summary<'_>], phase: &str, kind: Kind) -> Option<String> {
+    let runs = summaries.iter().flat_map(|summary| &summary.runs);
+    let missed = runs.filter(|run| run.verified.is_some()).filter_map(|run| {
+        let traffic = run.phase(phase)?.traffic.as_ref()?;
+        let counts = !traffic.determined && !traffic.time_limited;
+        Some(traffic.kinds.get(&kind).filter(|_| counts)?.not_found)
+    });
+    let missed: Vec<u64> = missed.collect();
+    let (least, most) = (missed.iter().min()?, missed.iter().max()?);
+    (least < most).then(|| {
+        format!(
+            "From {} to {} times the record was not there: nothing orders what several threads do \
+             with one record, here or before, so that no two runs need to find the same.",
+            grouped(*least),
+            grouped(*most)
+        )
+    })
 }
 
 /// Says so if an engine did not come to a steady rate in any of its runs.

@@ -6,6 +6,7 @@ mod phase;
 mod run;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Display;
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -17,6 +18,7 @@ pub use self::phase::{KindFigures, Latency, Phase, Traffic};
 pub use self::run::{Operations, Run, Verified};
 use crate::measure::machine::Machine;
 use crate::workload::Workload;
+use crate::workload::op::Kind;
 
 /// The schema of [`Comparison`]. The number grows when a field changes its meaning or goes; new
 /// fields leave it as it is.
@@ -146,7 +148,7 @@ impl Comparison {
     }
 
     /// Everything that is wrong, a line each: failed runs, records lost or changed, engines that
-    /// were not given the same operations.
+    /// were not given the same operations, or did not find the same.
     pub fn problems(&self) -> Vec<String> {
         let mut problems: Vec<String> = self
             .runs
@@ -156,41 +158,46 @@ impl Comparison {
                     .map(|problem| format!("{}, run {}: {problem}", run.engine, run.repeat))
             })
             .collect();
-        let complete =
-            self.runs.iter().filter(|run| run.error.is_none() && run.left_out.is_empty());
-        let mut streams =
-            complete.filter_map(|run| run.operations.as_ref().map(|done| (run, done)));
-        if let Some((first, expected)) = streams.next() {
-            problems.extend(streams.filter(|(_, done)| *done != expected).map(|(run, _)| {
-                format!(
-                    "{}, run {}: did not execute the operations that {} did",
-                    run.engine, run.repeat, first.engine
-                )
-            }));
-        }
-        problems.extend(self.differing_phases());
+        problems.extend(self.differing("execute the operations that {} did", |_, traffic| {
+            Some((traffic.operations, traffic.hash.clone()))
+        }));
+        problems.extend(self.differing("find the records that {} found", |run, traffic| {
+            let of_kind = |(kind, figures): (&Kind, &KindFigures)| (*kind, figures.not_found);
+            // What keeps nothing finds nothing.
+            let is_known = traffic.determined && run.verified.is_some();
+            is_known.then(|| traffic.kinds.iter().map(of_kind).collect::<Vec<_>>())
+        }));
         problems
     }
 
-    /// A line for each phase in which a run executed other operations than the first run that has
-    /// the phase, of those whose runs as a whole are not told apart above: those that left phases
-    /// out.
-    fn differing_phases(&self) -> Vec<String> {
-        let mut first: BTreeMap<&str, (&Run, &Traffic)> = BTreeMap::new();
+    /// A line for each phase of a run of which `told` is not that of the first run that has it.
+    /// What was ended by time, left out or broken off is another part of the phase for every
+    /// engine, and compared with none.
+    fn differing<T: PartialEq>(
+        &self,
+        did: &str,
+        told: impl Fn(&Run, &Traffic) -> Option<T>,
+    ) -> Vec<String> {
+        let mut first: BTreeMap<&str, (&Run, T)> = BTreeMap::new();
         let mut problems = Vec::new();
         for run in self.runs.iter().filter(|run| run.error.is_none()) {
             for phase in &run.phases {
                 let traffic = phase.traffic.as_ref().filter(|traffic| !traffic.time_limited);
-                let Some(traffic) = traffic else { continue };
-                let (other, expected) = *first.entry(&phase.name).or_insert((run, traffic));
-                let differs =
-                    (traffic.operations, &traffic.hash) != (expected.operations, &expected.hash);
-                let is_told = run.left_out.is_empty() && other.left_out.is_empty();
-                if differs && !is_told {
-                    problems.push(format!(
-                        "{}, run {}: did not execute the operations that {} did in {}",
-                        run.engine, run.repeat, other.engine, phase.name
-                    ));
+                let Some(is) = traffic.and_then(|traffic| told(run, traffic)) else { continue };
+                match first.entry(&phase.name) {
+                    Entry::Vacant(vacant) => {
+                        vacant.insert((run, is));
+                    }
+                    Entry::Occupied(known) => {
+                        let (other, expected) = known.get();
+                        if is != *expected {
+                            let (engine, repeat) = (&run.engine, run.repeat);
+                            let did = did.replace("{}", &other.engine);
+                            let phase = &phase.name;
+                            problems
+                                .push(format!("{engine}, run {repeat}: did not {did} in {phase}"));
+                        }
+                    }
                 }
             }
         }

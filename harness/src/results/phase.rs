@@ -42,6 +42,11 @@ pub struct Traffic {
     pub hash: String,
     /// Whether the phase ended because its time was up: what was executed differs then.
     pub time_limited: bool,
+    /// Whether the operations alone determine what is found, so that every engine must have found
+    /// the same: neither time nor the meeting of threads did, here and before; absent in old
+    /// results: not known.
+    #[serde(default)]
+    pub determined: bool,
     /// The client threads.
     pub threads: u32,
     /// Operations a second that were asked for; absent where it went as fast as it could.

@@ -23,7 +23,7 @@ pub struct Run {
     pub settings: BTreeMap<String, String>,
     /// Which of the repeats this is, from 1.
     pub repeat: u32,
-    /// The operations that the engine acknowledged, of all phases that were not limited in time.
+    /// The operations that the engine acknowledged, of all phases without a limit of time.
     pub operations: Option<Operations>,
     /// The memory of the process before the engine was opened: the laboratory's own.
     #[serde(default)]
@@ -52,7 +52,7 @@ pub struct Run {
 pub struct Operations {
     /// How many.
     pub count: u64,
-    /// Their hash, which must be the same for every engine.
+    /// Their hash, the same for every engine that left no phase out.
     pub hash: String,
 }
 

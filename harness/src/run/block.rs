@@ -133,7 +133,7 @@ impl Block {
     /// Writes key and value; the value begins where the key ends.
     fn render(&mut self, records: &dyn Records, op: &Op) -> (Range<usize>, usize) {
         let start = self.bytes.len();
-        if !matches!(op.kind, Kind::Sync | Kind::ScanAll) {
+        if op.kind.has_record() {
             records.write_key(op.record, &mut self.bytes);
         }
         let end = self.bytes.len();

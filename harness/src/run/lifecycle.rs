@@ -27,6 +27,7 @@ use crate::measure::told;
 use crate::results::{Operations, Phase, Traffic as TrafficResult};
 use crate::verify::read_back::{ReadBack, count_extra};
 use crate::workload::job::{FIRST_PHASE, Job, LAST_PHASES, Traffic, Work, closing_before};
+use crate::workload::op::Kind;
 
 /// Carries out `plan`, telling `events` of it.
 ///
@@ -42,6 +43,7 @@ pub(super) fn run(plan: &RunPlan, open: &Open<'_>, events: &Events) -> Result<()
         clock: Clock::new(),
         executed: Vec::new(),
         hash: StreamHash::default(),
+        is_determined: true,
     };
     run.announce()?;
     let mut engine = run.open("open")?;
@@ -67,6 +69,7 @@ pub(super) fn run(plan: &RunPlan, open: &Open<'_>, events: &Events) -> Result<()
             }
             Work::OpenAgain(_) => run.leave_out(&phase.name, "it keeps nothing on disk"),
             Work::Anew => {
+                run.is_determined = true;
                 engine.close()?;
                 engine = run.timed(&phase.name, || {
                     run.empty_directory()?;
@@ -96,6 +99,9 @@ struct Run<'a> {
     /// What was done of each traffic phase.
     executed: Vec<Done>,
     hash: StreamHash,
+    /// Whether the operations alone determine what is there, and neither time nor the meeting of
+    /// threads: then it is the same for every engine.
+    is_determined: bool,
 }
 
 impl Run<'_> {
@@ -140,6 +146,7 @@ impl Run<'_> {
 
     fn traffic(&mut self, name: &str, traffic: &Traffic<'_>, engine: &dyn Engine) -> Result<()> {
         let own_ns = self.own_ns(traffic)?;
+        let was_determined = std::mem::replace(&mut self.is_determined, false);
         let (threads, rate) = traffic.clients(&self.plan.client);
         let cut = Cut::new(traffic, threads, rate);
         let records = self.job.records();
@@ -148,11 +155,18 @@ impl Run<'_> {
             None => self.measured(name, || {
                 let progress = |done| self.events.progress(done, traffic.steps);
                 let done = traffic::execute(engine, records, traffic, cut, &self.clock, progress)?;
-                let result = self.traffic_result(traffic, &done, own_ns);
-                Ok((done.clocked, Some(result), done))
+                let result = TrafficResult {
+                    determined: was_determined && is_determined(traffic, cut, &done),
+                    threads,
+                    rate,
+                    own_ns,
+                    ..result(traffic, &done)
+                };
+                let determined = result.determined;
+                Ok((done.clocked, Some(result), (done, determined)))
             }),
         };
-        let executed = match measured {
+        let (executed, is_determined) = match measured {
             // All operations are alike: the first one was refused, and nothing was done.
             Err(crate::Error::Engine(error @ Error::Unsupported { .. })) if traffic.optional => {
                 self.leave_out(name, &error.to_string());
@@ -161,8 +175,9 @@ impl Run<'_> {
             }
             measured => measured?,
         };
+        self.is_determined = is_determined;
         self.job.check()?;
-        if executed.clocked.items == traffic.steps {
+        if traffic.limit.is_none() {
             self.hash.merge(executed.hash);
         }
         let steps_beside = executed.beside.map_or(0, |beside| beside.steps);
@@ -185,30 +200,6 @@ impl Run<'_> {
         let directory = &self.plan.directory;
         fs::remove_dir_all(directory).map_err(Error::io("remove", directory))?;
         fs::create_dir(directory).map_err(Error::io("create directory", directory))
-    }
-
-    fn traffic_result(
-        &self,
-        traffic: &Traffic<'_>,
-        done: &Executed,
-        own_ns: Option<f64>,
-    ) -> TrafficResult {
-        let (threads, rate) = traffic.clients(&self.plan.client);
-        TrafficResult {
-            operations: done.hash.count(),
-            hash: done.hash.digest(),
-            time_limited: done.clocked.items < traffic.steps,
-            threads,
-            rate,
-            kinds: figures::by_kind(&done.recorder),
-            background: done
-                .beside
-                .as_ref()
-                .map(|beside| figures::by_kind(&beside.recorder))
-                .unwrap_or_default(),
-            timeline: done.recorder.timeline().to_vec(),
-            own_ns,
-        }
     }
 
     /// What an operation costs without an engine, in nanoseconds.
@@ -279,6 +270,28 @@ impl Run<'_> {
         })));
         Ok(outcome)
     }
+}
+
+/// What was done of `traffic`.
+fn result(traffic: &Traffic<'_>, done: &Executed) -> TrafficResult {
+    let beside = done.beside.as_ref();
+    TrafficResult {
+        operations: done.hash.count(),
+        hash: done.hash.digest(),
+        time_limited: done.clocked.items < traffic.steps,
+        kinds: figures::by_kind(&done.recorder),
+        background: beside.map(|beside| figures::by_kind(&beside.recorder)).unwrap_or_default(),
+        timeline: done.recorder.timeline().to_vec(),
+        ..TrafficResult::default()
+    }
+}
+
+/// Whether the operations alone determine what they find and leave, where they do what they find.
+fn is_determined(traffic: &Traffic<'_>, cut: Cut, done: &Executed) -> bool {
+    let kinds = || done.recorder.kinds().map(|(kind, _)| kind);
+    let needs_no_order =
+        kinds().all(|kind| !kind.writes()) || kinds().all(|kind| kind == Kind::Insert);
+    traffic.limit.is_none() && traffic.background.is_none() && (cut.is_ordered() || needs_no_order)
 }
 
 /// What `engine` lacks for `traffic`, where the workload goes on without: its first step stands for

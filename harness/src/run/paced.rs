@@ -3,7 +3,8 @@
 //! that had to wait, as its users would be.
 //!
 //! Call number N is due N / rate seconds after the start, or when the workload says, and thread N
-//! modulo T makes it. The operation is made just before, while the thread would wait anyway.
+//! modulo T makes it, or each thread its own part. The operation is made just before, while the
+//! thread would wait anyway.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +18,9 @@ pub(crate) struct Pace {
     pub(crate) calls: u64,
     /// Threads that make them.
     pub(crate) threads: u32,
+    /// Whether every thread goes through all calls, to make its own part of each; else each has
+    /// calls of its own.
+    pub(crate) each_sees_all: bool,
 }
 
 /// When a call is due, counted from the start; later calls are never due before earlier ones.
@@ -41,26 +45,26 @@ pub(super) trait PacedWorker: Send {
     /// The clock starts.
     fn start(&mut self);
 
-    /// Makes the operation of call `call` ready.
-    fn prepare(&mut self, call: u64) -> engines::Result<()>;
+    /// Makes the operations of call `call` ready; false if this thread has none in it.
+    fn prepare(&mut self, call: u64) -> engines::Result<bool>;
 
     /// Makes the call, which was due when the clock showed `due_ns`.
     fn work(&mut self, due_ns: u64) -> engines::Result<()>;
 }
 
 impl Pace {
-    /// Runs the calls when they are `due`, with the workers that `worker` makes, telling `progress`
-    /// the calls done.
+    /// Runs the calls when they are `due`, with the workers that `worker` makes, one for each
+    /// thread, telling `progress` the calls done.
     ///
     /// # Errors
     /// The first error of a worker; the other threads end with their next call then.
     pub(super) fn run<W: PacedWorker>(
         self,
         due: &Due<'_>,
-        worker: impl Fn() -> W,
+        worker: impl Fn(u32) -> W,
         progress: impl Fn(u64) + Sync,
     ) -> engines::Result<(Duration, Vec<W>)> {
-        let mut workers: Vec<W> = (0..self.threads).map(|_| worker()).collect();
+        let mut workers: Vec<W> = (0..self.threads).map(worker).collect();
         let shared = Shared {
             began: Instant::now(),
             done: AtomicU64::new(0),
@@ -93,14 +97,19 @@ impl Pace {
         progress: &(impl Fn(u64) + Sync),
     ) -> engines::Result<()> {
         worker.start();
-        let mut call = thread;
+        let (mut call, each) = match self.each_sees_all {
+            true => (0, 1),
+            false => (thread, u64::from(self.threads)),
+        };
         while call < self.calls && !shared.failed.load(Ordering::Acquire) {
-            worker.prepare(call)?;
-            let due = due(call);
-            wait_until(shared.began + due);
-            worker.work(u64::try_from(due.as_nanos()).unwrap_or(u64::MAX))?;
-            progress(shared.done.fetch_add(1, Ordering::Relaxed) + 1);
-            call += u64::from(self.threads);
+            if worker.prepare(call)? {
+                let due = due(call);
+                wait_until(shared.began, due);
+                worker.work(u64::try_from(due.as_nanos()).unwrap_or(u64::MAX))?;
+                let done = shared.done.fetch_add(1, Ordering::Relaxed) + 1;
+                progress(done.min(self.calls));
+            }
+            call = call.saturating_add(each);
         }
         Ok(())
     }
@@ -116,11 +125,12 @@ struct Shared {
 /// A sleeping thread wakes up about so much too late.
 const SLEEP_OVERSHOOT: Duration = Duration::from_micros(80);
 
-/// Sleeps for most of the time and looks at the clock for the rest of it, which leaves the
-/// processor to others in between.
-fn wait_until(due: Instant) {
+/// Waits until `due` has passed since `began`, be it beyond what an instant can be: sleeps for most
+/// of the time and looks at the clock for the rest of it, which leaves the processor to others in
+/// between.
+fn wait_until(began: Instant, due: Duration) {
     loop {
-        let left = due.saturating_duration_since(Instant::now());
+        let left = due.saturating_sub(began.elapsed());
         if left.is_zero() {
             return;
         }
@@ -140,15 +150,16 @@ mod tests {
         prepared: u64,
         calls: Vec<(u64, u64)>,
         stall_at: Option<u64>,
+        takes: Option<u64>,
         fail_at: Option<u64>,
     }
 
     impl PacedWorker for Noting {
         fn start(&mut self) {}
 
-        fn prepare(&mut self, call: u64) -> engines::Result<()> {
+        fn prepare(&mut self, call: u64) -> engines::Result<bool> {
             self.prepared = call;
-            Ok(())
+            Ok(self.takes.is_none_or(|takes| call % 3 == takes))
         }
 
         fn work(&mut self, due_ns: u64) -> engines::Result<()> {
@@ -163,6 +174,10 @@ mod tests {
         }
     }
 
+    fn pace(calls: u64, threads: u32) -> Pace {
+        Pace { calls, threads, each_sees_all: false }
+    }
+
     fn at_rate(rate: f64) -> impl Fn(u64) -> Duration {
         move |call| Duration::from_secs_f64(call as f64 / rate)
     }
@@ -171,7 +186,7 @@ mod tests {
     fn every_call_is_made_once_and_none_before_it_is_due() {
         let began = Instant::now();
         let (took, workers) =
-            Pace { calls: 50, threads: 3 }.run(&at_rate(2_000.0), Noting::default, |_| ()).unwrap();
+            pace(50, 3).run(&at_rate(2_000.0), |_| Noting::default(), |_| ()).unwrap();
         assert!(began.elapsed() >= Duration::from_nanos(49 * 500_000));
         assert!(took >= Duration::from_nanos(49 * 500_000));
         let mut calls: Vec<_> = workers.into_iter().flat_map(|worker| worker.calls).collect();
@@ -180,11 +195,33 @@ mod tests {
         assert_eq!(calls, expected);
     }
 
+    /// Every third call is one thread's, whatever of the others have.
+    #[test]
+    fn threads_that_see_all_calls_make_their_own() {
+        let taking = |thread| Noting { takes: Some(u64::from(thread)), ..Noting::default() };
+        let pace = Pace { each_sees_all: true, ..pace(50, 3) };
+        let (_, workers) = pace.run(&at_rate(100_000.0), taking, |_| ()).unwrap();
+        for (thread, worker) in (0..).zip(workers) {
+            let calls: Vec<u64> = worker.calls.iter().map(|call| call.0).collect();
+            assert_eq!(calls, (thread..50).step_by(3).collect::<Vec<_>>());
+        }
+    }
+
+    /// No thread comes to a call that is due beyond all time, and the failure of another ends it.
+    #[test]
+    fn a_call_may_be_due_later_than_any_instant() {
+        let began = Instant::now();
+        wait_until(began, Duration::ZERO);
+        let due = |call| if call == 0 { Duration::ZERO } else { Duration::MAX };
+        assert_eq!(calls_before(Some(Duration::MAX), 1_000, &due), 1);
+        assert!(began.checked_add(Duration::MAX).is_none());
+        assert!(Duration::MAX.saturating_sub(began.elapsed()) > Duration::from_secs(1 << 60));
+    }
+
     #[test]
     fn a_stall_moves_no_due_time() {
-        let stalling = || Noting { stall_at: Some(3), ..Noting::default() };
-        let (_, workers) =
-            Pace { calls: 20, threads: 1 }.run(&at_rate(1_000.0), stalling, |_| ()).unwrap();
+        let stalling = |_| Noting { stall_at: Some(3), ..Noting::default() };
+        let (_, workers) = pace(20, 1).run(&at_rate(1_000.0), stalling, |_| ()).unwrap();
         let dues: Vec<u64> = workers[0].calls.iter().map(|call| call.1).collect();
         assert_eq!(dues, (0..20).map(|call| call * 1_000_000).collect::<Vec<_>>());
     }
@@ -204,11 +241,8 @@ mod tests {
 
     #[test]
     fn the_first_failure_ends_all_threads() {
-        let failing = || Noting { fail_at: Some(7), ..Noting::default() };
-        let error = Pace { calls: 1_000_000, threads: 3 }
-            .run(&at_rate(10_000.0), failing, |_| ())
-            .err()
-            .unwrap();
+        let failing = |_| Noting { fail_at: Some(7), ..Noting::default() };
+        let error = pace(1_000_000, 3).run(&at_rate(10_000.0), failing, |_| ()).err().unwrap();
         assert_eq!(error.to_string(), "here");
     }
 }

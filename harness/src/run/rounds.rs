@@ -31,6 +31,9 @@ pub(crate) struct Rounds {
     pub(crate) share: u64,
     /// No round begins when the clock has run so long.
     pub(crate) limit: Option<Duration>,
+    /// Whether every thread is given all items of a round, to take its own of them; else each is
+    /// given a part.
+    pub(crate) each_sees_all: bool,
 }
 
 /// What the clock showed.
@@ -55,19 +58,19 @@ pub(crate) trait Worker: Send {
 }
 
 impl Rounds {
-    /// Runs all rounds with the workers that `worker` makes, telling `progress` the items done.
+    /// Runs all rounds with the workers that `worker` makes, one for each thread, telling `progress` the items done.
     /// Returns the clock and the workers.
     ///
     /// # Errors
     /// The first error of a worker; no further round is begun then.
     pub(crate) fn run<W: Worker>(
         self,
-        worker: impl Fn() -> W,
+        worker: impl Fn(u32) -> W,
         progress: impl Fn(u64) + Sync,
     ) -> engines::Result<(Clocked, Vec<W>)> {
         let began = Instant::now();
         let clock = Clock::new(self.threads, self.limit);
-        let mut workers: Vec<W> = (0..self.threads).map(|_| worker()).collect();
+        let mut workers: Vec<W> = (0..self.threads).map(worker).collect();
         std::thread::scope(|scope| {
             for (thread, worker) in workers.iter_mut().enumerate() {
                 let (clock, progress) = (&clock, &progress);
@@ -86,8 +89,11 @@ impl Rounds {
         self.share.saturating_mul(self.threads.into())
     }
 
-    /// The part of `thread` in the round that begins with item `round_start`.
+    /// What `thread` is given in the round that begins with item `round_start`.
     pub(crate) fn part(self, round_start: u64, thread: u64) -> Range<u64> {
+        if self.each_sees_all {
+            return round_start..self.items.min(round_start.saturating_add(self.per_round()));
+        }
         let start = self.items.min(round_start.saturating_add(thread.saturating_mul(self.share)));
         start..self.items.min(start.saturating_add(self.share))
     }
@@ -213,10 +219,10 @@ mod tests {
     #[test]
     fn every_item_is_worked_on_once_whatever_the_shares() {
         for (items, threads, share) in [(10, 1, 3), (10, 3, 2), (1, 4, 5), (12, 3, 4), (7, 7, 1)] {
-            let rounds = Rounds { items, threads, share, limit: None };
+            let rounds = Rounds { items, threads, share, limit: None, each_sees_all: false };
             let seen = Mutex::new(0);
             let (clocked, workers) =
-                rounds.run(Sleeper::default, |done| *seen.lock() = done).unwrap();
+                rounds.run(|_| Sleeper::default(), |done| *seen.lock() = done).unwrap();
             let mut done: Vec<u64> = workers.into_iter().flat_map(|worker| worker.done).collect();
             done.sort_unstable();
             assert_eq!(done, (0..items).collect::<Vec<_>>(), "{rounds:?}");
@@ -249,8 +255,8 @@ mod tests {
     #[test]
     fn nobody_prepares_while_the_clock_runs() {
         let (preparing, overlaps) = (AtomicU64::new(0), AtomicU64::new(0));
-        let rounds = Rounds { items: 120, threads: 4, share: 3, limit: None };
-        let watcher = || Watcher { preparing: &preparing, overlaps: &overlaps };
+        let rounds = Rounds { items: 120, threads: 4, share: 3, limit: None, each_sees_all: false };
+        let watcher = |_| Watcher { preparing: &preparing, overlaps: &overlaps };
         let (clocked, _) = rounds.run(watcher, |_| ()).unwrap();
         assert_eq!(overlaps.into_inner(), 0);
         assert!(clocked.running > Duration::ZERO && clocked.running < clocked.wall, "{clocked:?}");
@@ -258,8 +264,8 @@ mod tests {
 
     #[test]
     fn the_first_failure_ends_all_threads() {
-        let rounds = Rounds { items: 100, threads: 3, share: 2, limit: None };
-        let failing = || Sleeper { fail_at: Some(15), ..Sleeper::default() };
+        let rounds = Rounds { items: 100, threads: 3, share: 2, limit: None, each_sees_all: false };
+        let failing = |_| Sleeper { fail_at: Some(15), ..Sleeper::default() };
         let error = rounds.run(failing, |_| ()).err().unwrap();
         assert_eq!(error.to_string(), "here");
     }
@@ -267,9 +273,10 @@ mod tests {
     #[test]
     fn when_the_time_is_up_whole_rounds_have_been_done() {
         let limit = Some(Duration::from_millis(20));
-        let rounds = Rounds { items: u64::MAX, threads: 3, share: 2, limit };
+        let items = u64::MAX;
+        let rounds = Rounds { items, threads: 3, share: 2, limit, each_sees_all: false };
         let (preparing, overlaps) = (AtomicU64::new(0), AtomicU64::new(0));
-        let watcher = || Watcher { preparing: &preparing, overlaps: &overlaps };
+        let watcher = |_| Watcher { preparing: &preparing, overlaps: &overlaps };
         let (clocked, _) = rounds.run(watcher, |_| ()).unwrap();
         assert!(clocked.running >= Duration::from_millis(20), "{clocked:?}");
         assert!(clocked.items >= 6 && clocked.items.is_multiple_of(6), "{clocked:?}");

@@ -16,6 +16,7 @@ use super::rounds::{Clocked, Rounds, Worker};
 use crate::measure::recorder::Recorder;
 use crate::workload::job::{Records, Stream, Traffic};
 use crate::workload::op::Op;
+use crate::workload::rng::mix;
 
 /// How a phase's steps are shared among threads and time.
 #[derive(Debug, Clone, Copy)]
@@ -69,10 +70,11 @@ impl Cut {
     /// How `threads` threads share `traffic`, at `rate` operations a second if there is one.
     pub(crate) fn new(traffic: &Traffic<'_>, threads: u32, rate: Option<f64>) -> Self {
         let batch = u64::from(traffic.batch.max(1));
+        let each_sees_all = traffic.by_record && threads > 1;
         if let Some(due) = due(traffic, rate) {
             let calls = calls_before(traffic.limit, traffic.steps.div_ceil(batch), due.as_ref());
             let steps = traffic.steps.min(calls.saturating_mul(batch));
-            let pace = Pace { calls, threads };
+            let pace = Pace { calls, threads, each_sees_all };
             return Self::Paced { pace, rate, batch: traffic.batch.max(1), steps };
         }
         let bytes = SHARE_BYTES.min(ROUND_BYTES / u64::from(threads));
@@ -84,7 +86,26 @@ impl Cut {
             threads,
             share: fair_share(traffic.steps, threads, batch, share),
             limit: traffic.limit,
+            each_sees_all,
         })
+    }
+
+    /// The threads, of which each takes the operations of its own records, if they do.
+    fn by_record(&self) -> Option<u32> {
+        match self {
+            Self::Rounds(Rounds { threads, each_sees_all: true, .. })
+            | Self::Paced { pace: Pace { threads, each_sees_all: true, .. }, .. } => Some(*threads),
+            _ => None,
+        }
+    }
+
+    /// Whether what is done with one record is done in the order of the stream.
+    pub(crate) fn is_ordered(&self) -> bool {
+        match self {
+            Self::Rounds(Rounds { threads: 1, .. })
+            | Self::Paced { pace: Pace { threads: 1, .. }, .. } => true,
+            _ => self.by_record().is_some(),
+        }
     }
 
     /// The steps before `step` that have been acknowledged when it is executed, in the round that
@@ -109,7 +130,9 @@ fn due<'a>(traffic: &'a Traffic<'_>, rate: Option<f64>) -> Option<Box<Due<'a>>> 
         return Some(Box::new(move |call| times(call.saturating_mul(batch))));
     }
     let calls_a_second = rate? / batch as f64;
-    Some(Box::new(move |call| Duration::from_secs_f64(call as f64 / calls_a_second)))
+    Some(Box::new(move |call| {
+        Duration::try_from_secs_f64(call as f64 / calls_a_second).unwrap_or(Duration::MAX)
+    }))
 }
 
 /// Whole batches, `wanted` steps of them at most, and small enough for every thread to get some.
@@ -159,13 +182,15 @@ fn clients(
     gate: Option<&Gate>,
     progress: impl Fn(u64) + Sync,
 ) -> engines::Result<Executed> {
-    let client = || Client {
+    let client = |thread| Client {
         engine,
         records,
         batch: traffic.batch,
         cut,
         steps: traffic.steps,
         stream: (traffic.stream)(),
+        own: cut.by_record().map(|threads| Own { thread, threads, is_own: thread == 0 }),
+        step: Vec::new(),
         ops: Vec::new(),
         block: Block::default(),
         recorder: Recorder::new(clock.clone()),
@@ -202,6 +227,10 @@ struct Client<'a> {
     cut: Cut,
     steps: u64,
     stream: Box<dyn Stream + 'a>,
+    /// Which of all operations it takes, where each thread has records of its own.
+    own: Option<Own>,
+    /// The operations of one step, before those of others are left out.
+    step: Vec<Op>,
     ops: Vec<Op>,
     block: Block,
     recorder: Recorder,
@@ -209,11 +238,36 @@ struct Client<'a> {
     gate: Option<&'a Gate>,
 }
 
+/// The operations of a thread that has records of its own. It sees all of them, in their order.
+struct Own {
+    thread: u32,
+    threads: u32,
+    /// Whether the last operation was one of its own.
+    is_own: bool,
+}
+
+impl Own {
+    /// An operation without a record, such as a sync, goes with the one before it.
+    fn takes(&mut self, op: &Op) -> bool {
+        if op.kind.has_record() {
+            self.is_own = mix(op.record) % u64::from(self.threads) == u64::from(self.thread);
+        }
+        self.is_own
+    }
+}
+
 impl Client<'_> {
     fn fill(&mut self, steps: Range<u64>, round_start: u64) -> engines::Result<()> {
         self.ops.clear();
         for step in steps {
-            self.stream.step(step, self.cut.settled(step, round_start), &mut self.ops);
+            let settled = self.cut.settled(step, round_start);
+            let Some(own) = &mut self.own else {
+                self.stream.step(step, settled, &mut self.ops);
+                continue;
+            };
+            self.step.clear();
+            self.stream.step(step, settled, &mut self.step);
+            self.ops.extend(self.step.iter().filter(|op| own.takes(op)));
         }
         self.block.fill(self.records, &self.ops, self.batch)
     }
@@ -242,11 +296,12 @@ impl PacedWorker for Client<'_> {
         self.recorder.resume(0);
     }
 
-    fn prepare(&mut self, call: u64) -> engines::Result<()> {
+    fn prepare(&mut self, call: u64) -> engines::Result<bool> {
         let batch = u64::from(self.batch.max(1));
         let start = self.steps.min(call.saturating_mul(batch));
         let end = self.steps.min(start.saturating_add(batch));
-        self.fill(start..end, start)
+        self.fill(start..end, start)?;
+        Ok(!self.block.calls().is_empty() || self.own.is_none())
     }
 
     fn work(&mut self, due_ns: u64) -> engines::Result<()> {
@@ -276,7 +331,7 @@ pub(crate) fn own_cost(
     let items = traffic.steps.min(enough);
     let batch = u64::from(traffic.batch.max(1));
     let share = fair_share(items, 1, batch, SHARE_BYTES / traffic.step_bytes.max(1));
-    let cut = Cut::Rounds(Rounds { items, threads: 1, share, limit: None });
+    let cut = Cut::Rounds(Rounds { items, threads: 1, share, limit: None, each_sees_all: false });
     let executed = clients(null, records, traffic, cut, clock, None, |_| ())?;
     let operations = executed.hash.count().max(1);
     Ok(executed.clocked.running.div_f64(operations as f64))

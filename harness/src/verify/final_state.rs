@@ -67,10 +67,7 @@ impl FinalState {
 
     fn go_through(&mut self, traffic: &Traffic<'_>, steps: u64, cut: Cut) {
         match cut {
-            Cut::Rounds(rounds) if rounds.threads == 1 => {
-                self.go_straight((traffic.stream)(), steps, |step| cut.settled(step, step));
-            }
-            Cut::Paced { pace, .. } if pace.threads == 1 => {
+            _ if cut.is_ordered() => {
                 self.go_straight((traffic.stream)(), steps, |step| cut.settled(step, step));
             }
             Cut::Rounds(rounds) => {
@@ -101,7 +98,7 @@ impl FinalState {
         }
     }
 
-    /// One thread: every write is after those before it.
+    /// Every write to a record is after those before it.
     fn go_straight(
         &mut self,
         mut stream: Box<dyn Stream + '_>,
@@ -224,7 +221,7 @@ mod tests {
 
     fn state(job: &Written, threads: u32, share: u64, range: Range<u64>) -> FinalState {
         let items = job.0.len() as u64;
-        let rounds = Rounds { items, threads, share, limit: None };
+        let rounds = Rounds { items, threads, share, limit: None, each_sees_all: false };
         FinalState::replay(job, &[done(items, Cut::Rounds(rounds))], range)
     }
 
@@ -317,7 +314,7 @@ mod tests {
     #[test]
     fn what_was_removed_is_gone_and_the_stream_beside_has_the_last_word() {
         for threads in [1, 2] {
-            let rounds = Rounds { items: 6, threads, share: 1, limit: None };
+            let rounds = Rounds { items: 6, threads, share: 1, limit: None, each_sees_all: false };
             let cut = Cut::Rounds(rounds);
             let after = Rounds { items: 3, ..rounds };
             let executed =
@@ -337,7 +334,7 @@ mod tests {
     #[test]
     fn in_an_open_loop_any_threads_last_write_may_stay() {
         let job = Written((0..9).map(|step| put(step % 2, step)).collect());
-        let pace = crate::run::paced::Pace { calls: 9, threads: 3 };
+        let pace = crate::run::paced::Pace { calls: 9, threads: 3, each_sees_all: false };
         let cut = Cut::Paced { pace, rate: Some(1.0), batch: 1, steps: 9 };
         let all = FinalState::replay(&job, &[done(9, cut)], 0..10);
         // Thread 0 has steps 0 3 6, thread 1 has 1 4 7, thread 2 has 2 5 8.

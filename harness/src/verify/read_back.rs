@@ -60,8 +60,9 @@ impl ReadBack<'_> {
     ) -> engines::Result<(Clocked, Verified)> {
         let items = range.end - range.start;
         let share = fair_share(items, self.threads, 1, SHARE);
-        let rounds = Rounds { items, threads: self.threads, share, limit: None };
-        let reader = || Reader {
+        let threads = self.threads;
+        let rounds = Rounds { items, threads, share, limit: None, each_sees_all: false };
+        let reader = |_| Reader {
             engine: self.engine,
             records: self.job.records(),
             state,

@@ -18,7 +18,7 @@ use crate::report::figures::grouped;
 use crate::results::Client;
 use crate::{Error, Result};
 
-pub(super) const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "insert",
     summary: "new records under random keys, as in the published comparison of Riak's engines",
 };
@@ -141,6 +141,10 @@ impl Spec for Insert {
 
     fn data_bytes(&self, _client: &Client) -> u64 {
         self.items.get().saturating_mul(self.record_bytes())
+    }
+
+    fn key_bytes(&self) -> u64 {
+        KEY_BYTES as u64
     }
 
     fn title(&self) -> String {

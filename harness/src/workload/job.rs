@@ -20,6 +20,12 @@ pub trait Job: Send + Sync {
     /// from 0, and the check afterwards walks through all of them.
     fn record_count(&self) -> u64;
 
+    /// Whether an operation that puts nothing may be about `record`: it has a key then. Those that
+    /// may be put are, and in some workloads keys that never are there.
+    fn has_key(&self, record: u64) -> bool {
+        record < self.record_count()
+    }
+
     /// What is done between the opening of the engine and its closing, in order. Afterwards the
     /// engine is closed, reopened, and everything is read back.
     fn phases(&self) -> Vec<Phase<'_>>;
@@ -126,6 +132,10 @@ pub struct Traffic<'a> {
     /// When each step is due, counted from the beginning of the phase, which wins over all rates;
     /// a later step is never due before an earlier one. `rate` is their mean rate then.
     pub times: Option<Times<'a>>,
+    /// Whether each thread takes the operations of its own records, so that what is done with one
+    /// record is done in the order of the stream; else the threads share the steps, and nothing
+    /// orders what several of them do with one record.
+    pub by_record: bool,
     /// Whether an engine that has no such operations leaves the phase out and goes on with the
     /// next one; else it ends the run. All operations of such a phase are alike, and where another
     /// stream writes beside, reads in key order are the only ones that an engine may not have.
@@ -207,6 +217,7 @@ impl<'a> Traffic<'a> {
             threads: None,
             rate: None,
             times: None,
+            by_record: false,
             optional: false,
             background: None,
             stream: Box::new(move || Box::new(stream())),

@@ -62,6 +62,16 @@ impl Kind {
         matches!(self, Self::Insert | Self::Update | Self::UpdateField | Self::ReadModifyWrite)
     }
 
+    /// Whether it changes what is there.
+    pub fn writes(self) -> bool {
+        self.puts() || matches!(self, Self::Delete | Self::BatchWrite)
+    }
+
+    /// Whether it is about a record, or begins at one; else about all that is there.
+    pub fn has_record(self) -> bool {
+        !matches!(self, Self::Sync | Self::ScanAll)
+    }
+
     /// Whether the engine must be able to scan in key order.
     pub fn needs_order(self) -> bool {
         matches!(self, Self::Scan | Self::ScanBack | Self::Seek)

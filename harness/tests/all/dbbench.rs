@@ -3,7 +3,7 @@
 use harness::workload::op::Kind;
 use tempfile::TempDir;
 
-use crate::support::{compare, enginelab, is_empty, printed, refused, rows, sound};
+use crate::support::{compare, printed, refused, rows, sound};
 
 /// Every benchmark that has a name.
 const ALL_BENCHMARKS: &str = "fillseq,stats,readseq,readreverse,fillbatch,fillsync,fill100K,\
@@ -142,32 +142,5 @@ fn dbbench_prints_a_table_a_benchmark_and_the_originals_lines() {
     ] {
         let said = refused(compare(directory.path(), &arguments));
         assert!(said.contains(expected), "{said}");
-    }
-}
-
-/// What a trace cannot hold is refused, and nothing is left of the file; all else is replayed.
-#[test]
-fn dbbench_is_recorded_where_a_trace_can_hold_it() {
-    let directory = TempDir::new().unwrap();
-    let out = directory.path().join("recorded");
-    let out = out.to_str().unwrap();
-    let record = |benchmarks| {
-        let what = ["record", "dbbench", "--num", "500", "--benchmarks", benchmarks];
-        enginelab(&[&what[..], &["--out", out]].concat())
-    };
-    for (benchmarks, expected) in [
-        ("fillseq,readwhilewriting", "phase \"readwhilewriting\" has a thread beside the others"),
-        ("fillseq,fillseq", "phase \"empty for fillseq 2\" has no operations"),
-        ("fillseq,stats", "phase \"stats\" has no operations"),
-    ] {
-        let said = refused(record(benchmarks));
-        assert!(said.contains(expected), "{said}");
-        assert!(is_empty(directory.path()), "{benchmarks}");
-    }
-    record("fillrandom,readrandom,seekrandom,compact").assert().success();
-    let data = TempDir::new().unwrap();
-    for run in sound(data.path(), &["trace", out, "--engines", "lsm,memory"]).runs {
-        assert_eq!(run.operations.unwrap().count, 1_500);
-        assert!((280..350).contains(&run.verified.unwrap().read_back), "316 of 500");
     }
 }

@@ -44,11 +44,17 @@ struct Culprit {
     inner: Box<dyn Engine>,
     how: String,
     put_count: AtomicU64,
+    get_count: AtomicU64,
 }
 
 impl Culprit {
     fn new(inner: Box<dyn Engine>, how: &str) -> Self {
-        Self { inner, how: how.to_owned(), put_count: AtomicU64::new(0) }
+        Self {
+            inner,
+            how: how.to_owned(),
+            put_count: AtomicU64::new(0),
+            get_count: AtomicU64::new(0),
+        }
     }
 }
 
@@ -96,6 +102,9 @@ impl Engine for Culprit {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
         if self.how.ends_with("cannot get") {
             return Err(Error::Unsupported { engine: CULPRIT, operation: "get".into() });
+        }
+        if self.how == "misses" && self.get_count.fetch_add(1, Ordering::Relaxed) == 300 {
+            return Ok(false);
         }
         self.inner.get(key, read)
     }
@@ -185,8 +194,6 @@ fn misbehaving(how: &str) -> (Run, Comparison) {
 }
 
 fn misbehaving_for(how: &str, limit: Option<f64>, repeats: u32) -> (Run, Comparison) {
-    let settings = Settings::default();
-    let names = [CULPRIT.to_owned(), "memory".to_owned()];
     let insert = Insert {
         items: ITEMS.try_into().unwrap(),
         batch: 1.try_into().unwrap(),
@@ -195,8 +202,19 @@ fn misbehaving_for(how: &str, limit: Option<f64>, repeats: u32) -> (Run, Compari
         overwrites: 0.0,
         deletes: 0.0,
     };
+    misbehaving_in(Workload::Insert(insert), how, limit, repeats)
+}
+
+fn misbehaving_in(
+    workload: Workload,
+    how: &str,
+    limit: Option<f64>,
+    repeats: u32,
+) -> (Run, Comparison) {
+    let settings = Settings::default();
+    let names = [CULPRIT.to_owned(), "memory".to_owned()];
     let parameters = Parameters {
-        workload: Workload::Insert(insert),
+        workload,
         client: Client { threads: 1.try_into().unwrap(), seed: 42, rate: None },
         settings,
         conditions: Conditions { time_limit_seconds: limit, ..Conditions::default() },
@@ -284,6 +302,59 @@ fn an_engine_that_hangs_is_ended_and_the_others_go_on() {
     assert_eq!(run.error.as_deref(), Some("load: ended after 3s, as --time-limit says"));
     assert!(run.phase("open").is_some() && run.phase("load").is_none(), "{run:?}");
     assert_eq!(comparison.problems().len(), 1);
+}
+
+/// What is there in the end was there all the time: only the reads between tell.
+#[test]
+fn a_read_that_finds_nothing_is_told_where_others_found_something() {
+    let reads = serde_json::json!({ "read": 1.0 });
+    let mixed = serde_json::json!({ "read": 0.9, "update": 0.1 });
+    for (mix, threads, is_told) in
+        [(&mixed, 1, true), (&reads, 2, true), (&mixed, 2, false), (&reads, 1, true)]
+    {
+        let custom = serde_json::json!({
+            "name": "custom",
+            "keys": { "count": 100, "bytes": 8 },
+            "values": { "bytes": 10 },
+            "phases": [
+                { "name": "load", "operations": 100, "mix": { "insert": 1.0 } },
+                { "name": "run", "operations": 500, "mix": mix, "threads": threads },
+            ],
+        });
+        let workload = serde_json::from_value(custom).unwrap();
+        let (run, comparison) = misbehaving_in(workload, "misses", None, 1);
+        assert!(run.verified.unwrap().is_whole());
+        let problems = comparison.problems();
+        let printed = harness::report::terminal::render(&comparison, &[], false);
+        let said = "From 0 to 1 times the record was not there";
+        assert_eq!(printed.contains(said), !is_told, "{printed}");
+        let told = problems.iter().filter(|line| line.contains("did not find the records that"));
+        assert_eq!((told.count(), problems.len()), (usize::from(is_told), usize::from(is_told)));
+    }
+}
+
+/// The engine that sleeps needs two seconds for what the other does at once.
+#[test]
+fn who_finishes_a_phase_with_a_limit_is_not_held_against_who_does_not() {
+    let custom = serde_json::json!({
+        "name": "custom",
+        "keys": { "count": 100, "bytes": 8 },
+        "values": { "bytes": 10 },
+        "phases": [
+            { "name": "load", "operations": 100, "mix": { "insert": 1.0 } },
+            { "name": "run", "operations": 2_000, "seconds": 0.5, "mix": { "update": 1.0 } },
+            { "name": "after", "operations": 50, "mix": { "update": 1.0 } },
+        ],
+    });
+    let workload = serde_json::from_value(custom).unwrap();
+    let (run, comparison) = misbehaving_in(workload, "sleeps", None, 1);
+    let other = comparison.runs_of("memory").next().unwrap();
+    let limited =
+        |run: &Run, phase| run.phase(phase).unwrap().traffic.clone().unwrap().time_limited;
+    assert!(limited(&run, "run") && !limited(other, "run"));
+    assert_eq!(comparison.problems(), Vec::<String>::new());
+    assert_eq!(run.operations, other.operations);
+    assert_eq!(run.operations.unwrap().count, 150);
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use harness::results::Comparison;
+use harness::results::{Comparison, KindFigures, Phase, Run};
 use harness::workload::Workload;
+use harness::workload::dbbench::Bench;
 use harness::workload::op::Kind;
 use harness::workload::rng::SplitMix64;
 use harness::workload::trace::{Format, Trace};
@@ -142,6 +143,17 @@ fn a_cache_trace_does_what_its_requests_say_plain_and_compressed() {
     assert_eq!(trace.facts.expiring, word("set") as u64);
     assert_eq!(trace.compiled, None, "a result names no temporary file");
 
+    // A key's requests keep their order, however many threads share the trace, and at any pace.
+    for more in [&["--threads", "2"][..], &["--threads", "5", "--rate", "2_000_000"]] {
+        let shared = place.replay(&[&plain], &[&engines[..], more].concat());
+        for (run, alone) in shared.runs.iter().zip(&comparison.runs) {
+            assert_eq!(run.operations, alone.operations, "{more:?} {}", run.engine);
+            assert_eq!(not_found(run), model.misses, "{more:?} {}", run.engine);
+            assert_eq!(run.verified.unwrap().live_bytes, alone.verified.unwrap().live_bytes);
+            assert!(run.phase("load").unwrap().traffic.as_ref().unwrap().determined);
+        }
+    }
+
     let threads = [&engines[..], &["--threads", "3", "--content", "random"]].concat();
     let compressed = place.replay(&[&packed], &threads);
     assert_eq!(trace_of(&compressed).checksum, trace.checksum);
@@ -198,48 +210,113 @@ fn a_list_of_ycsb_is_replayed_in_key_order_too() {
 }
 
 /// What was recorded of a workload is what the workload does: the hash over all operations with
-/// their keys and values is the same, and so is what is left in the end.
+/// their keys and values is the same, and so is what is found and what is left in the end.
+fn check_recorded(place: &Place, workload: &[&str], threads: &str) {
+    let recorded = place.directory.path().join("recorded");
+    let recorded = recorded.to_str().unwrap();
+    let engines = ["--engines", "memory,bitcask,raw-append", "--seed", "7"];
+    let original = sound(&place.data, &[workload, &engines].concat());
+    let record = [&["record"], workload, &["--seed", "7", "--out", recorded]].concat();
+    enginelab(&record).assert().success();
+    let engines = ["--engines", "memory,bitcask,raw-append", "--threads", threads];
+    let replayed = place.replay(&[recorded], &engines);
+    assert_eq!(original.runs.len(), replayed.runs.len());
+    for then in &original.runs {
+        let now = replayed.runs_of(&then.engine).next().unwrap();
+        assert_eq!(now.operations, then.operations, "{workload:?}");
+        assert_eq!(now.left_out, then.left_out, "{workload:?}");
+        assert_eq!(now.not_applicable, then.not_applicable, "{workload:?}");
+        let verified =
+            |run: &Run| run.verified.map(|verified| (verified.read_back, verified.live_bytes));
+        assert_eq!(verified(now), verified(then), "{workload:?}");
+        let phases = |run: &Run| -> Vec<(String, Option<(u64, String)>)> {
+            let done = |phase: &Phase| {
+                phase.traffic.as_ref().map(|traffic| (traffic.operations, traffic.hash.clone()))
+            };
+            run.phases.iter().map(|phase| (phase.name.clone(), done(phase))).collect()
+        };
+        assert_eq!(phases(now), phases(then), "{workload:?}");
+        let kinds = |run: &Run| -> Vec<_> {
+            let traffic = run.phases.iter().filter_map(|phase| phase.traffic.clone());
+            let kinds = traffic.flat_map(|traffic| traffic.kinds);
+            // Threads have parts of a batch, each of which is a call of its own.
+            let calls = |figures: &KindFigures| (threads == "1").then_some(figures.calls);
+            kinds.map(|(kind, f)| (kind, calls(&f), f.operations, f.not_found)).collect()
+        };
+        assert_eq!(kinds(now), kinds(then), "{workload:?}");
+    }
+    let of_trace = trace_of(&replayed).facts.recorded.as_ref().unwrap();
+    assert_eq!(*of_trace.workload, original.workload.workload);
+}
+
 #[test]
 fn a_recorded_workload_is_replayed_as_it_was() {
     let place = Place::new();
     let example = enginelab(&["compare", "custom", "--example"]).output().unwrap().stdout;
     let example = String::from_utf8(example).unwrap().replace("threads = 2", "threads = 1");
-    let custom = place.file("w.toml", example);
-    let recorded = place.directory.path().join("recorded");
-    let recorded = recorded.to_str().unwrap();
-    let workloads: [&[&str]; 6] = [
-        &["insert", "--items", "500", "--overwrites", "0.3", "--deletes", "0.2", "--batch", "7"],
-        &["ycsb", "--core", "d", "--records", "300", "--operations", "2000"],
-        &["settee", "--singles", "100", "--bulk", "250", "--long", "500"],
-        &["vpork", "--iterations", "900", "--data-size", "300", "--threads", "1"],
-        &["riak", "--items", "100", "--ring-size", "8"],
-        &["custom", &custom],
+    let example = place.file("w.toml", example);
+    let mixed = place.file(
+        "mixed.toml",
+        "keys = { count = 500, bytes = 12 }\nvalues = { bytes = 50 }\n\
+         [[phases]]\nname = 'load'\noperations = 300\nmix = { insert = 1 }\nbatch = 7\n\
+         [[phases]]\nname = 'mixed'\noperations = 5000\nbatch = 7\n\
+         mix = { read = 0.4, delete = 0.2, update = 0.2, read_modify_write = 0.2 }\n\
+         [[phases]]\nname = 'sync'\nkind = 'sync'\n\
+         [[phases]]\nname = 'again'\nkind = 'reopen'\n",
+    );
+    let workloads: [(&[&str], &str); 7] = [
+        (
+            &[
+                "insert",
+                "--items",
+                "500",
+                "--overwrites",
+                "0.3",
+                "--deletes",
+                "0.2",
+                "--batch",
+                "7",
+            ],
+            "1",
+        ),
+        (&["ycsb", "--core", "d", "--records", "300", "--operations", "2000"], "1"),
+        (&["settee", "--singles", "100", "--bulk", "250", "--long", "500"], "1"),
+        (&["vpork", "--iterations", "900", "--data-size", "300", "--threads", "1"], "1"),
+        (&["riak", "--items", "100", "--ring-size", "8"], "1"),
+        (&["custom", &example], "1"),
+        (&["custom", &mixed], "1"),
     ];
-    for workload in workloads {
-        let engines = ["--engines", "memory,bitcask", "--seed", "7"];
-        let original = sound(&place.data, &[workload, &engines].concat());
-        let record = [&["record"], workload, &["--seed", "7", "--out", recorded]].concat();
-        enginelab(&record).assert().success();
-        let replayed = place.replay(&[recorded], &["--engines", "memory,bitcask"]);
-        for (then, now) in original.runs.iter().zip(&replayed.runs) {
-            assert_eq!(now.operations, then.operations, "{workload:?}");
-            let verified = |run: &harness::results::Run| {
-                run.verified.map(|verified| (verified.read_back, verified.live_bytes))
-            };
-            assert_eq!(verified(now), verified(then), "{workload:?}");
-            let phases = |run: &harness::results::Run| -> Vec<String> {
-                run.phases.iter().map(|phase| phase.name.clone()).collect()
-            };
-            let calls = |run: &harness::results::Run| -> Vec<_> {
-                let traffic = run.phases.iter().filter_map(|phase| phase.traffic.clone());
-                let kinds = traffic.flat_map(|traffic| traffic.kinds);
-                kinds.map(|(kind, figures)| (kind, figures.calls, figures.not_found)).collect()
-            };
-            assert_eq!((phases(now), calls(now)), (phases(then), calls(then)), "{workload:?}");
-        }
-        let of_trace = trace_of(&replayed).facts.recorded.as_ref().unwrap();
-        assert_eq!(*of_trace.workload, original.workload.workload);
+    for (workload, threads) in workloads {
+        check_recorded(&place, workload, threads);
     }
+    check_recorded(&place, &["custom", &mixed], "3");
+}
+
+/// Every benchmark of db_bench but those with a thread beside, whose part nobody knows before.
+#[test]
+fn every_benchmark_of_db_bench_is_replayed_as_it_was() {
+    let place = Place::new();
+    let few = ["--num", "300"];
+    check_recorded(&place, &[&["dbbench"], &few[..]].concat(), "1");
+    for (bench, name) in Bench::ALL {
+        let benchmarks = format!("fillrandom,{name}");
+        let dbbench = [&["dbbench", "--benchmarks", &benchmarks], &few[..]].concat();
+        if name.contains("while") {
+            let out = place.directory.path().join("beside");
+            let record = [&["record"], &dbbench[..], &["--out", text(&out)]].concat();
+            let said = refused(enginelab(&record));
+            let expected = format!("phase \"{bench}\" has a thread beside the others");
+            assert!(said.contains(&expected) && !out.exists(), "{said}");
+        } else {
+            check_recorded(&place, &dbbench, "1");
+        }
+    }
+    check_recorded(&place, &[&["dbbench", "--benchmarks", "fillsync"], &few[..]].concat(), "2");
+    let long =
+        ["dbbench", "--benchmarks", "fillseq,readseq", "--num", "5", "--reads", "5000000000"];
+    let out = place.directory.path().join("long");
+    let said = refused(enginelab(&[&["record"], &long[..], &["--out", text(&out)]].concat()));
+    assert!(said.contains("a scan of 5,000,000,000 records"), "{said}");
 }
 
 /// A trace that was compiled once is replayed without that, and is the same.
@@ -274,6 +351,18 @@ fn a_trace_is_replayed_at_its_speed() {
         let rate = run.traffic.as_ref().unwrap().rate.unwrap();
         assert!((rate - 6.0 / (5.5 / 20.0)).abs() < 1e-9, "{rate}");
         assert_eq!(trace_of(&comparison).facts.seconds, Some(5));
+    }
+    for (from, to) in [(0, 1_000_000_001u64), (7, u64::MAX), (u64::MAX - 5, u64::MAX)] {
+        let line = |second| format!("{second},k,1,10,1,set,0\n");
+        let far = place.file("far", line(from) + &line(to));
+        let replay = ["trace", &far, "--engines", "memory", "--speed", "1000000"];
+        if to - from <= 5 {
+            sound(&place.data, &replay);
+            continue;
+        }
+        let said = refused(compare(&place.data, &replay));
+        let expected = "line 2: expected a timestamp at most 1,000,000,000 seconds after the first";
+        assert!(said.contains(expected), "{said}");
     }
     let untimed = place.file("y", "READ usertable user1\n");
     let said = refused(compare(&place.data, &["trace", &untimed, "--speed", "2"]));

@@ -16,7 +16,15 @@ fn every_workload_is_listed_with_a_line_and_has_a_help() {
     let expected = ["insert", "riak", "settee", "vpork", "ycsb", "dbbench", "custom", "trace"];
     assert_eq!(names, expected);
     for name in names {
-        enginelab(&["compare", name, "--help"]).assert().success();
+        for command in ["compare", "record"] {
+            let help = stdout(enginelab(&[command, name, "--help"]));
+            let summary = listed.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+            let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(
+                flat(&help).to_lowercase().starts_with(&flat(summary).to_lowercase()),
+                "{help}"
+            );
+        }
     }
 }
 
@@ -85,6 +93,7 @@ fn riak_prints_the_published_report_beside_and_what_makes_the_difference() {
         "Time: bitcask took ",
         "Space: a copy took ",
         "Memory: 256 MiB for all instances of an engine together, which is 4 MiB for each. ",
+        "Growth is counted from before the engine was opened; the size changes and ratios of the",
     ] {
         assert!(rows.iter().any(|row| row.starts_with(expected)), "{expected:?} not in {rows:#?}");
     }
@@ -185,4 +194,132 @@ fn vpork_prints_its_report_beside_the_published_ones() {
         let said = refused(compare(directory.path(), &arguments));
         assert!(said.contains(expected), "{said}");
     }
+}
+
+/// Another workload has other parameters: none of them is the reason.
+#[test]
+fn another_workload_is_not_gone_on_with() {
+    let directory = TempDir::new().unwrap();
+    let result = directory.path().join("r.json");
+    let result = result.to_str().unwrap();
+    let engines = ["--engines", "memory"];
+    let insert = [&["insert", "--items", "50", "--out", result], &engines[..]].concat();
+    compare(directory.path(), &insert).assert().success();
+    for other in ["riak", "settee", "vpork", "ycsb", "dbbench"] {
+        let other_one = [&[other, "--resume", result], &engines[..]].concat();
+        let said = refused(compare(directory.path(), &other_one));
+        let expected =
+            format!("cannot resume: the workload was \"insert\" there, and is \"{other}\" here");
+        assert!(said.contains(&expected), "{said}");
+    }
+}
+
+/// What would change nothing is not taken in silence.
+#[test]
+fn flags_without_meaning_are_refused_with_the_reason() {
+    let directory = TempDir::new().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let trace = file("t", "1,a,1,5,1,set,0\n2,a,1,5,1,get,0\n");
+    let own = file(
+        "w.toml",
+        "keys = { count = 9, bytes = 2 }\nvalues = { bytes = 1 }\n\
+         [[phases]]\nname = 'a'\noperations = 9\nmix = { insert = 1 }\nthreads = 1\nrate = 900\n",
+    );
+    let out = directory.path().join("out");
+    let out = out.to_str().unwrap();
+    let recorded = directory.path().join("recorded");
+    let recorded = recorded.to_str().unwrap();
+    let record = ["record", "insert", "--items", "5", "--out", recorded];
+    enginelab(&record).assert().success();
+    let (temp, out_flags) = (directory.path().to_str().unwrap(), ["--out", out]);
+    let cases: [(&[&str], &str); 18] = [
+        (&["compare", "dbbench", "--benchmarks", "readseq", "--rate", "5"], "--rate: no phase"),
+        (&["compare", "trace", &trace, "--speed", "2", "--rate", "5"], "--rate: no phase"),
+        (&["compare", "custom", &own, "--rate", "5"], "--rate: no phase"),
+        (&["compare", "custom", &own, "--threads", "2"], "--threads: no phase"),
+        (&["compare", "ycsb", "--ycsb-output", "--json"], "--ycsb-output: no report"),
+        (&["compare", "dbbench", "--db-bench-output", "--quiet"], "--db-bench-output: no report"),
+        (&["compare", "dbbench", "--benchmarks", "fillseq", "--reads", "5"], "--reads: none of"),
+        (&["compare", "trace", recorded, "--content", "random"], "--content: the values are those"),
+        (&["compare", "trace", recorded, "--value-bytes", "5"], "--value-bytes: "),
+        (&["compare", "trace", recorded, "--skip-bad-lines"], "is replayed as it is"),
+        (&["compare", "trace", recorded, "--temp-dir", temp], "--temp-dir: "),
+        (&["record", "ycsb", "--ycsb-output"], "--ycsb-output: nothing is measured"),
+        (&["record", "dbbench", "--db-bench-output"], "--db-bench-output: nothing is measured"),
+        (&["record", "custom", "--example"], "--example: it is printed by enginelab compare"),
+        (&["record", "trace", &trace, "--speed", "2"], "--speed: a trace is recorded as it is"),
+        (&["record", "trace", &trace, "--rate", "2"], "unexpected argument '--rate'"),
+        (&["record", "insert", "--engines", "lsm"], "unexpected argument '--engines'"),
+        (&["compare", "vpork", "--items", "2"], "unexpected argument '--items'"),
+    ];
+    for (arguments, expected) in cases {
+        let more: &[&str] = if arguments[0] == "record" { &out_flags } else { &[] };
+        let said = refused(enginelab(&[arguments, more].concat()));
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+        assert!(!std::path::Path::new(out).exists());
+    }
+}
+
+/// LMDB's keys have 511 bytes at most; the others go on.
+#[test]
+fn an_engine_whose_keys_are_too_short_is_not_applicable_and_no_failure() {
+    let directory = TempDir::new().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let custom = |bytes: u32| {
+        file(
+            &format!("{bytes}.toml"),
+            &format!(
+                "keys = {{ count = 50, bytes = {bytes} }}\nvalues = {{ bytes = 1 }}\n\
+                 [[phases]]\nname = 'load'\noperations = 50\nmix = {{ insert = 1 }}\n"
+            ),
+        )
+    };
+    let (short, long, longest) = (custom(511), custom(512), custom(65_535));
+    let key = "k".repeat(600);
+    let trace = file("t", &format!("1,{key},600,5,1,set,0\n2,a,1,5,1,get,0\n"));
+    let compiled = directory.path().join("compiled");
+    let compiled = compiled.to_str().unwrap();
+    enginelab(&["record", "trace", &trace, "--out", compiled]).assert().success();
+    let padded = directory.path().join("padded");
+    let padded = padded.to_str().unwrap();
+    let ycsb = ["ycsb", "-p", "zeropadding=700", "--records", "50", "--operations", "20"];
+    let record = [&["record"], &ycsb[..], &["--out", padded]].concat();
+    enginelab(&record).assert().success();
+    let workloads: [(&[&str], Option<&str>); 7] = [
+        (&["custom", &short], None),
+        (&["custom", &long], Some("512")),
+        (&["custom", &longest], Some("65,535")),
+        (&["trace", &trace], Some("600")),
+        (&["trace", compiled], Some("600")),
+        (&ycsb, Some("704")),
+        (&["trace", padded], Some("704")),
+    ];
+    for (workload, bytes) in workloads {
+        let engines = ["--engines", "lmdb,bitcask,fjall,lsm,redb,sqlite,sled"];
+        let comparison = sound(directory.path(), &[workload, &engines].concat());
+        let skipped: Vec<&str> =
+            comparison.skipped.iter().map(|skipped| skipped.reason.as_str()).collect();
+        let expected = bytes.map(|bytes| {
+            format!("lmdb holds keys of 511 bytes at most, and here they have up to {bytes}")
+        });
+        assert_eq!(skipped, expected.as_deref().into_iter().collect::<Vec<_>>(), "{workload:?}");
+        assert_eq!(comparison.runs.len(), 7 - skipped.len());
+        if let Some(expected) = expected {
+            let alone = [workload, &["--engines", "lmdb"]].concat();
+            let said = refused(compare(directory.path(), &alone));
+            assert!(said.contains(&format!("no engine can run: {expected}")), "{said}");
+        }
+    }
+    let printed = printed(directory.path(), &["custom", &long, "--engines", "lmdb,memory"]);
+    assert!(rows(&printed).iter().any(|row| row.starts_with("lmdb n/a n/a")), "{printed}");
+    let listed = stdout(enginelab(&["engines"]));
+    assert!(listed.contains("keys of 511 bytes at most"), "{listed}");
 }

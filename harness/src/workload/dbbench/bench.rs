@@ -105,6 +105,24 @@ impl Bench {
         )
     }
 
+    /// Whether it does so many operations as reads are asked for.
+    pub(super) fn reads(self) -> bool {
+        matches!(
+            self,
+            Self::ReadSeq
+                | Self::ReadReverse
+                | Self::ReadRandom
+                | Self::ReadMissing
+                | Self::ReadHot
+                | Self::MultiReadRandom
+                | Self::SeekRandom
+                | Self::SeekOrdered
+                | Self::ReadWhileWriting
+                | Self::ReadWhileScanning
+                | Self::SeekRandomWhileWriting
+        )
+    }
+
     /// Whether db_bench counts the bytes of its entries.
     pub(super) fn counts_bytes(self) -> bool {
         self.is_fresh()

@@ -40,6 +40,11 @@ pub(super) fn missing(number: u64) -> u64 {
     number | MISSING
 }
 
+/// The number of an entry, there or not.
+pub(super) fn number(record: u64) -> u64 {
+    record & !MISSING
+}
+
 /// What step `step` of phase number `phase` puts.
 pub(super) fn version(phase: usize, step: u64) -> u64 {
     ((phase as u64) << STEP_BITS) | step
@@ -61,7 +66,7 @@ pub(super) struct Entries {
 impl Records for Entries {
     fn write_key(&self, record: u64, out: &mut Vec<u8>) {
         // Writing to memory does not fail.
-        let _ = write!(out, "{:016}", record & !MISSING);
+        let _ = write!(out, "{:016}", number(record));
         if record & MISSING != 0 {
             out.pop();
         }

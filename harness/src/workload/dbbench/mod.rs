@@ -38,7 +38,7 @@ use crate::report::tables::Table;
 use crate::results::{Client, Comparison};
 use crate::{Error, Result};
 
-pub(super) const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "dbbench",
     summary: "the benchmarks of LevelDB's and RocksDB's db_bench by their names",
 };
@@ -114,6 +114,9 @@ impl WorkloadArgs for DbbenchArgs {
         if benchmarks.len() > MOST_BENCHMARKS {
             return Err(Error::Usage(format!("--benchmarks: at most {MOST_BENCHMARKS}")));
         }
+        if self.reads.is_some() && !benchmarks.iter().any(|bench| bench.reads()) {
+            return Err(Error::Usage("--reads: none of the benchmarks reads".into()));
+        }
         let reads = self.reads.unwrap_or(self.num);
         for (flag, count) in [("--num", self.num), ("--reads", reads)] {
             if count.get() > MOST_ENTRIES {
@@ -129,6 +132,10 @@ impl WorkloadArgs for DbbenchArgs {
             compression_ratio: self.compression_ratio,
         })
         .into())
+    }
+
+    fn report_flag(&self) -> Option<&'static str> {
+        self.db_bench_output.then_some("--db-bench-output")
     }
 
     fn more_report(&self, comparison: &Comparison) -> Result<String> {
@@ -198,6 +205,10 @@ impl Spec for Dbbench {
         self.benchmarks.iter().map(of).max().unwrap_or(0)
     }
 
+    fn key_bytes(&self) -> u64 {
+        KEY_BYTES
+    }
+
     fn tables(&self, _comparison: &Comparison, summaries: &[Summary<'_>]) -> Vec<Table> {
         report::tables(self, summaries)
     }
@@ -215,6 +226,11 @@ impl Job for DbbenchJob {
 
     fn record_count(&self) -> u64 {
         self.dbbench.num
+    }
+
+    /// A walk backward begins behind the last key.
+    fn has_key(&self, record: u64) -> bool {
+        entries::number(record) <= self.dbbench.num
     }
 
     fn phases(&self) -> Vec<Phase<'_>> {

@@ -43,7 +43,7 @@ use crate::report::tables::Table;
 use crate::results::{Client, Comparison};
 use crate::{Error, Result};
 
-pub(super) const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "riak",
     summary: "the published layout of Riak: 64 instances on a hash ring, three copies of each item",
 };
@@ -131,6 +131,10 @@ impl Spec for Riak {
     fn data_bytes(&self, _client: &Client) -> u64 {
         let copies = self.items.get().saturating_mul(self.ring.copies.get().into());
         copies.saturating_mul(record_bytes())
+    }
+
+    fn key_bytes(&self) -> u64 {
+        KEY_BYTES as u64
     }
 
     fn tables(&self, comparison: &Comparison, summaries: &[Summary<'_>]) -> Vec<Table> {

@@ -31,7 +31,7 @@ use crate::report::summary::Summary;
 use crate::report::tables::Table;
 use crate::results::{Client, Comparison};
 
-pub(super) const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "settee",
     summary: "small JSON objects one by one, 100 a call, and a long load in key order",
 };
@@ -133,6 +133,10 @@ impl Spec for Settee {
 
     fn data_bytes(&self, _client: &Client) -> u64 {
         self.record_count().saturating_mul(u64::from(KEY_BYTES) + VALUE_BYTES as u64)
+    }
+
+    fn key_bytes(&self) -> u64 {
+        KEY_BYTES.into()
     }
 
     fn tables(&self, _comparison: &Comparison, summaries: &[Summary<'_>]) -> Vec<Table> {

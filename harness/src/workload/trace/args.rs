@@ -27,18 +27,18 @@ pub struct TraceArgs {
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
-    /// Replay so many times as fast as the trace was recorded, each operation due at its time;
-    /// --rate does not apply then [default: as fast as the engine can]
+    /// Replay so many times as fast as the trace was recorded, each operation due at its time
+    /// [default: as fast as the engine can]
     #[arg(long, value_name = "S", value_parser = size::factor, allow_negative_numbers = true)]
     pub speed: Option<f64>,
 
-    /// What values are made of: the trace has only their sizes
-    #[arg(long, value_name = "CONTENT", value_enum, default_value_t)]
-    pub content: Content,
+    /// What values are made of: the trace has only their sizes [default: text]
+    #[arg(long, value_name = "CONTENT", value_enum)]
+    pub content: Option<Content>,
 
-    /// Bytes of a value where the trace tells no size
-    #[arg(long, value_name = "BYTES", default_value = "1,000", value_parser = size::value_bytes)]
-    pub value_bytes: NonZeroU32,
+    /// Bytes of a value where the trace tells no size [default: 1,000]
+    #[arg(long, value_name = "BYTES", value_parser = size::value_bytes)]
+    pub value_bytes: Option<NonZeroU32>,
 
     /// Skip lines that are no requests, or too long, and report how many there were
     #[arg(long)]
@@ -50,18 +50,25 @@ pub struct TraceArgs {
     pub temp_dir: Option<PathBuf>,
 }
 
+/// Bytes of a value unless others are asked for.
+const VALUE_BYTES: u32 = 1_000;
+
 impl WorkloadArgs for TraceArgs {
     fn workload(&self, inputs: &Inputs) -> Result<Chosen> {
         let (trace, temporary) = self.trace(inputs)?;
         if self.speed.is_some() && trace.times.is_empty() {
             return Err(Error::Usage("--speed: the trace tells no times".into()));
         }
+        if self.content.is_some() && trace.description.facts.recorded.is_some() {
+            let said = "--content: the values are those of the workload that was recorded";
+            return Err(Error::Usage(said.into()));
+        }
         let parameters = parameters_of(
             &trace.description,
             trace.checksum,
             &self.files,
             self.speed,
-            self.content,
+            self.content.unwrap_or_default(),
         )?;
         let path = std::path::absolute(trace.path()).map_err(Error::io("find", trace.path()))?;
         let input = Some(Input { path, temporary });
@@ -82,6 +89,18 @@ impl TraceArgs {
                     "{path} was recorded by enginelab, and is replayed alone"
                 )));
             }
+            for (flag, is_given) in [
+                ("--value-bytes", self.value_bytes.is_some()),
+                ("--skip-bad-lines", self.skip_bad_lines),
+                ("--temp-dir", self.temp_dir.is_some()),
+            ] {
+                if is_given {
+                    let path = path.display();
+                    return Err(Error::Usage(format!(
+                        "{flag}: {path} was recorded by enginelab, and is replayed as it is"
+                    )));
+                }
+            }
             let trace = TraceFile::open(path)?;
             trace.verify()?;
             return Ok((trace, None));
@@ -92,7 +111,8 @@ impl TraceArgs {
     }
 
     fn compile(&self, directory: &Path, inputs: &Inputs) -> Result<TempPath> {
-        let mut compiler = Compiler::new(directory, self.value_bytes.get())?;
+        let mut compiler =
+            Compiler::new(directory, self.value_bytes.map_or(VALUE_BYTES, NonZeroU32::get))?;
         for path in &self.files {
             let mut lines = Lines::new(inputs.open(path)?, path)?;
             let mut format: Option<Format> = None;

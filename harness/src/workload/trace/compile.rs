@@ -20,16 +20,18 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::facts::{Facts, Format};
 use super::format::{
-    Description, Due, MOST_TIMES, OP_BYTES, TracePhase, TraceWriter, decode, encode,
+    Description, Due, MOST_TIMES, OP_BYTES, TracePhase, TraceWork, TraceWriter, decode, encode,
 };
 use super::requests::{Request, What};
 use super::versions;
 use crate::report::figures::grouped;
-use crate::workload::custom::PhaseKind;
 use crate::workload::op::{Kind, Op};
 use crate::{Error, Result, interrupt};
 
 const PARTS: usize = 64;
+
+/// From the first request to the last: 31 years, as long as any time that can be asked for.
+const MOST_SECONDS: u64 = 1_000_000_000;
 
 /// The name by which all reports know the phase that fills the store.
 const PHASE: &str = "load";
@@ -130,6 +132,7 @@ impl<'a> Compiler<'a> {
             }
         }
         self.facts.expiring += u64::from(request.expires);
+        self.facts.most_key_bytes = self.facts.most_key_bytes.max(request.key.len() as u64);
         self.operations += 1;
         // The top bits: the table of a part hashes all of them.
         let part = (xxh3_64(request.key) >> 58).to_le_bytes()[0];
@@ -158,6 +161,7 @@ impl<'a> Compiler<'a> {
             return wrong("expected a request without a time, as those before it");
         }
         let count = self.times.len() as u64;
+        let first = self.times.first().map_or(second, |due| due.second);
         match self.times.last_mut() {
             Some(last) if last.second == second => last.operations += 1,
             Some(last) if last.second > second => {
@@ -169,6 +173,12 @@ impl<'a> Compiler<'a> {
             _ if count == MOST_TIMES => {
                 let most = grouped(MOST_TIMES);
                 return Err(Refusal::Trace(format!("expected at most {most} different seconds")));
+            }
+            _ if second > first.saturating_add(MOST_SECONDS) => {
+                let most = grouped(MOST_SECONDS);
+                return wrong(&format!(
+                    "expected a timestamp at most {most} seconds after the first one, {first}"
+                ));
             }
             _ => self.times.push(Due { second, operations: 1 }),
         }
@@ -228,13 +238,14 @@ impl<'a> Compiler<'a> {
             phases: vec![
                 TracePhase {
                     name: PHASE.to_owned(),
-                    kind: PhaseKind::Operations,
+                    kind: TraceWork::Operations,
                     operations: self.operations,
                     batch: 1,
                     step_bytes: mean + key_bytes.div_ceil(count.max(1)),
+                    optional: false,
                 },
-                TracePhase::without_operations("quiesce", PhaseKind::Quiesce),
-                TracePhase::without_operations("compact", PhaseKind::Compact),
+                TracePhase::without_operations("quiesce", TraceWork::Quiesce),
+                TracePhase::without_operations("compact", TraceWork::Compact),
             ],
             facts: self.facts,
         };
@@ -275,8 +286,9 @@ impl<'a> Compiler<'a> {
 }
 
 impl TracePhase {
-    pub(super) fn without_operations(name: &str, kind: PhaseKind) -> Self {
-        Self { name: name.to_owned(), kind, operations: 0, batch: 1, step_bytes: 1 }
+    pub(super) fn without_operations(name: &str, kind: TraceWork) -> Self {
+        let name = name.to_owned();
+        Self { name, kind, operations: 0, batch: 1, step_bytes: 1, optional: false }
     }
 }
 

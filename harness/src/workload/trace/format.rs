@@ -26,7 +26,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::facts::Facts;
 use crate::cli::size::MOST_BATCH;
-use crate::workload::custom::PhaseKind;
+use crate::report::figures::grouped;
 use crate::workload::op::{Kind, Op};
 use crate::workload::sized::MOST_KEY_BYTES;
 use crate::{Error, Result, interrupt};
@@ -58,10 +58,28 @@ pub(crate) struct Description {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TracePhase {
     pub(crate) name: String,
-    pub(crate) kind: PhaseKind,
+    pub(crate) kind: TraceWork,
     pub(crate) operations: u64,
     pub(crate) batch: u32,
     pub(crate) step_bytes: u64,
+    /// Whether engines that have no such operations leave it out.
+    #[serde(default)]
+    pub(crate) optional: bool,
+}
+
+/// What happens in a phase. The names stand in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TraceWork {
+    Operations,
+    Quiesce,
+    Compact,
+    Sync,
+    Reopen,
+    /// So often.
+    OpenAgain(u64),
+    Anew,
+    Stats,
 }
 
 /// Operations that are due in one second.
@@ -115,6 +133,13 @@ impl<'a> TraceWriter<'a> {
     }
 
     pub(crate) fn op(&mut self, op: &Op) -> Result<()> {
+        if op.length >= u32::MAX.into() && op.length != u64::MAX {
+            return Err(Error::Usage(format!(
+                "a scan of {} records: a trace holds scans of up to {}, or of all records",
+                grouped(op.length),
+                grouped(u64::from(u32::MAX) - 1)
+            )));
+        }
         self.bytes(&encode(op))
     }
 

@@ -30,8 +30,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 pub use self::args::TraceArgs;
 pub use self::facts::{Facts, Format, Recorded};
-use self::format::{Description, OpReader, TraceFile};
-use super::job::{Job, Opener, Phase, Records, Stream, Times, Traffic};
+use self::format::{Description, OpReader, TraceFile, TraceWork};
+use super::job::{Job, Opener, Phase, Records, Stream, Times, Traffic, Work};
 use super::op::Op;
 use super::sized::{Content, MOST_VALUE_BYTES, SizedValues};
 use super::{About, Spec};
@@ -41,7 +41,7 @@ use crate::report::tables::Table;
 use crate::results::{Client, Comparison};
 use crate::{Error, Result};
 
-pub(super) const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "trace",
     summary: "the requests of a trace: of Twitter's caches, of YCSB, or recorded by enginelab",
 };
@@ -99,6 +99,13 @@ impl Spec for Trace {
         }
     }
 
+    fn key_bytes(&self) -> u64 {
+        match &self.facts.recorded {
+            Some(recorded) => recorded.workload.spec().key_bytes(),
+            None => self.facts.most_key_bytes,
+        }
+    }
+
     fn tables(&self, _comparison: &Comparison, summaries: &[Summary<'_>]) -> Vec<Table> {
         report::tables(self, summaries)
     }
@@ -110,6 +117,7 @@ struct TraceJob {
     speed: Option<f64>,
     /// The workload that was recorded: keys and values are its own.
     recorded: Option<Box<dyn Job>>,
+    record_count: u64,
     values: Option<SizedValues>,
     /// The records by their keys, for engines that cannot get.
     by_key: OnceLock<HashMap<u128, u64>>,
@@ -132,8 +140,17 @@ impl TraceJob {
         let recorded = recorded.map(|recorded| recorded.workload.spec().job(&recorded.client));
         let recorded = recorded.transpose()?;
         let values = recorded.is_none().then(|| SizedValues::new(content, seed));
+        let record_count =
+            recorded.as_ref().map_or(trace.description.keys, |recorded| recorded.record_count());
         let (by_key, failure) = (OnceLock::new(), Failure::default());
-        Ok(Self { trace, speed, recorded, values, by_key, failure })
+        Ok(Self { trace, speed, recorded, record_count, values, by_key, failure })
+    }
+
+    /// Whether its record is one that may be put, or asked for.
+    fn may_do(&self, op: &Op) -> bool {
+        op.record < self.record_count
+            || !op.kind.has_record()
+            || (!op.kind.puts() && self.has_key(op.record))
     }
 
     /// When each operation is due: those of one second are spread evenly over it.
@@ -161,15 +178,12 @@ impl TraceJob {
     }
 
     fn traffic(&self, phase: &format::TracePhase, first: u64) -> Traffic<'_> {
-        let stream = move || TraceStream {
-            first,
-            records: self.record_count(),
-            reader: self.trace.operations(),
-            failure: &self.failure,
-        };
+        let stream = move || TraceStream { first, job: self, reader: self.trace.operations() };
         let mut traffic = Traffic::new(phase.operations, phase.step_bytes, stream);
         traffic.batch = phase.batch;
         traffic.paced = true;
+        traffic.by_record = true;
+        traffic.optional = phase.optional;
         if let Some(speed) = self.speed {
             let times = self.times(speed);
             let last = times(phase.operations.saturating_sub(1)).as_secs_f64();
@@ -189,16 +203,29 @@ impl Job for TraceJob {
     }
 
     fn record_count(&self) -> u64 {
+        self.record_count
+    }
+
+    fn has_key(&self, record: u64) -> bool {
         match &self.recorded {
-            Some(recorded) => recorded.record_count(),
-            None => self.trace.description.keys,
+            Some(recorded) => recorded.has_key(record),
+            None => record < self.record_count,
         }
     }
 
     fn phases(&self) -> Vec<Phase<'_>> {
         let mut first = 0;
         let phases = self.trace.description.phases.iter().map(|phase| {
-            let work = phase.kind.work(|| self.traffic(phase, first));
+            let work = match phase.kind {
+                TraceWork::Operations => Work::Traffic(self.traffic(phase, first)),
+                TraceWork::Quiesce => Work::Quiesce,
+                TraceWork::Compact => Work::Compact,
+                TraceWork::Sync => Work::Sync,
+                TraceWork::Reopen => Work::Reopen,
+                TraceWork::OpenAgain(times) => Work::OpenAgain(times),
+                TraceWork::Anew => Work::Anew,
+                TraceWork::Stats => Work::Stats,
+            };
             first += phase.operations;
             Phase { name: phase.name.clone(), work }
         });
@@ -251,20 +278,19 @@ impl Records for TraceJob {
 struct TraceStream<'a> {
     /// Where the phase begins.
     first: u64,
-    records: u64,
+    job: &'a TraceJob,
     reader: OpReader<'a>,
-    failure: &'a Failure,
 }
 
 impl Stream for TraceStream<'_> {
     fn step(&mut self, step: u64, _settled: u64, out: &mut Vec<Op>) {
         match self.reader.op(self.first + step) {
-            Ok(op) if op.record < self.records.max(1) => out.push(op),
-            Ok(_) => self.failure.note(io::Error::new(
+            Ok(op) if self.job.may_do(&op) => out.push(op),
+            Ok(_) => self.job.failure.note(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "an operation on a record that is none",
             )),
-            Err(error) => self.failure.note(error),
+            Err(error) => self.job.failure.note(error),
         }
     }
 }

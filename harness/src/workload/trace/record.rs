@@ -4,11 +4,10 @@ use std::fs::File;
 use std::path::Path;
 
 use super::facts::{Facts, Format, Recorded};
-use super::format::{Description, OP_BYTES, TracePhase, TraceWriter};
+use super::format::{Description, OP_BYTES, TracePhase, TraceWork, TraceWriter};
 use crate::files::output;
 use crate::results::Client;
 use crate::workload::Workload;
-use crate::workload::custom::PhaseKind;
 use crate::workload::job::{Phase, Traffic, Work};
 use crate::{Error, Result, interrupt};
 
@@ -16,7 +15,8 @@ use crate::{Error, Result, interrupt};
 /// many there are.
 ///
 /// # Errors
-/// [`Error::Usage`] for a workload that ends when its time is up, [`Error::Io`].
+/// [`Error::Usage`] for a workload that ends when its time is up or has a thread beside the others,
+/// [`Error::Io`].
 pub(crate) fn record(
     workload: &Workload,
     client: &Client,
@@ -25,7 +25,7 @@ pub(crate) fn record(
 ) -> Result<u64> {
     let job = workload.spec().job(client)?;
     let of_job = job.phases();
-    let kinds: Vec<PhaseKind> = of_job.iter().map(kind).collect::<Result<_>>()?;
+    let kinds: Vec<TraceWork> = of_job.iter().map(kind).collect::<Result<_>>()?;
     let steps = of_job.iter().map(|phase| match &phase.work {
         Work::Traffic(traffic) => traffic.steps,
         _ => 0,
@@ -48,6 +48,7 @@ pub(crate) fn record(
             operations: count,
             batch: traffic.batch.max(1),
             step_bytes: traffic.step_bytes,
+            optional: traffic.optional,
         });
     }
     let recorded = Recorded { workload: Box::new(workload.clone()), client: *client };
@@ -61,7 +62,7 @@ pub(crate) fn record(
 ///
 /// # Errors
 /// [`Error::Usage`] for a phase that no trace can hold.
-fn kind(phase: &Phase<'_>) -> Result<PhaseKind> {
+fn kind(phase: &Phase<'_>) -> Result<TraceWork> {
     let why = match &phase.work {
         Work::Traffic(traffic) if traffic.limit.is_some() => {
             "ends when its time is up: what it does is known only to a run"
@@ -69,14 +70,14 @@ fn kind(phase: &Phase<'_>) -> Result<PhaseKind> {
         Work::Traffic(traffic) if traffic.background.is_some() => {
             "has a thread beside the others: how much it does is known only to a run"
         }
-        Work::Traffic(_) => return Ok(PhaseKind::Operations),
-        Work::Quiesce => return Ok(PhaseKind::Quiesce),
-        Work::Compact => return Ok(PhaseKind::Compact),
-        Work::Sync => return Ok(PhaseKind::Sync),
-        Work::Reopen => return Ok(PhaseKind::Reopen),
-        Work::OpenAgain(_) | Work::Anew | Work::Stats => {
-            "has no operations that a trace could hold"
-        }
+        Work::Traffic(_) => return Ok(TraceWork::Operations),
+        Work::Quiesce => return Ok(TraceWork::Quiesce),
+        Work::Compact => return Ok(TraceWork::Compact),
+        Work::Sync => return Ok(TraceWork::Sync),
+        Work::Reopen => return Ok(TraceWork::Reopen),
+        Work::OpenAgain(times) => return Ok(TraceWork::OpenAgain(*times)),
+        Work::Anew => return Ok(TraceWork::Anew),
+        Work::Stats => return Ok(TraceWork::Stats),
     };
     Err(Error::Usage(format!("phase {:?} {why}", phase.name)))
 }

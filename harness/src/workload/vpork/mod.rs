@@ -35,7 +35,7 @@ use crate::report::tables::Table;
 use crate::results::{Client, Comparison};
 use crate::{Error, Result};
 
-pub(super) const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "vpork",
     summary: "many threads write new records and read mostly recent ones, as VPork did",
 };
@@ -131,6 +131,10 @@ impl Spec for Vpork {
         writes.saturating_mul(u64::from(self.data_size) + 10)
     }
 
+    fn key_bytes(&self) -> u64 {
+        KEY_HEAD.len() as u64 + MOST_DIGITS
+    }
+
     fn tables(&self, _comparison: &Comparison, summaries: &[Summary<'_>]) -> Vec<Table> {
         summaries.iter().map(|summary| report::table(summary, self.data_size)).collect()
     }
@@ -178,6 +182,9 @@ struct VporkRecords {
 }
 
 const KEY_HEAD: &[u8] = b"r_";
+
+/// Digits of the largest number.
+const MOST_DIGITS: u64 = 20;
 
 impl Records for VporkRecords {
     fn write_key(&self, record: u64, out: &mut Vec<u8>) {

@@ -141,6 +141,10 @@ impl WorkloadArgs for YcsbArgs {
         Ok(Chosen { threads, rate, ..Workload::Ycsb(ycsb).into() })
     }
 
+    fn report_flag(&self) -> Option<&'static str> {
+        self.ycsb_output.then_some("--ycsb-output")
+    }
+
     fn more_report(&self, comparison: &Comparison) -> Result<String> {
         let Workload::Ycsb(ycsb) = &comparison.workload.workload else { return Ok(String::new()) };
         let job = YcsbJob::new(ycsb, comparison.workload.client.seed);

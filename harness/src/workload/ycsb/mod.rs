@@ -40,7 +40,7 @@ use crate::Result;
 use crate::report::figures::grouped;
 use crate::results::Client;
 
-pub(super) const ABOUT: About = About {
+pub(crate) const ABOUT: About = About {
     name: "ycsb",
     summary: "YCSB's core workloads A to F, or of property files: reads, updates, inserts, scans",
 };
@@ -156,6 +156,10 @@ impl Spec for Ycsb {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let inserted = (self.operations as f64 * self.mix.insert * 1.1) as u64;
         self.records.saturating_add(inserted).saturating_mul(self.record_bytes())
+    }
+
+    fn key_bytes(&self) -> u64 {
+        self.records_of(0).most_key_bytes()
     }
 
     fn title(&self) -> String {
