@@ -25,7 +25,7 @@ pub(crate) struct MergeIter<'a> {
 struct Source<'a> {
     iter: Box<dyn InternalIterator + 'a>,
     /// Of the key it stands on.
-    prefix: u64,
+    prefix: u128,
 }
 
 impl<'a> MergeIter<'a> {
