@@ -1,6 +1,7 @@
 //! The integration tests of the harness.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod browser;
 mod command_line;
 mod compare;
 mod custom;
