@@ -16,6 +16,8 @@ pub struct Registration {
     /// Whether it can be opened in this build on this machine; else
     /// [`Error::Unavailable`] with the reason and how to get it.
     pub available: fn() -> Result<()>,
+    /// Whether it keeps data in its directory: [`Capabilities::persistent`](crate::Capabilities).
+    pub persistent: bool,
     /// What the engine does at a durability level; `None` if it has no such level.
     pub durability: fn(Durability) -> Option<&'static str>,
     /// The longest key that it holds, in bytes; `None` if no limit of its own is known.

@@ -347,6 +347,7 @@ pub(crate) const REGISTRATION: Registration = Registration {
     kind: Kind::Own,
     summary: "our append-only log with a key directory in memory, in Basho's Bitcask format",
     available: || Ok(()),
+    persistent: true,
     durability: |level| Some(durability(level)),
     most_key_bytes: Some(record::MAX_KEY_BYTES),
     recognizes,

@@ -38,6 +38,7 @@ pub const REGISTRATION: Registration = Registration {
     kind: Kind::Own,
     summary: "log-structured merge tree in LevelDB's on-disk format",
     available: || Ok(()),
+    persistent: true,
     durability: |level| Some(durability(level)),
     most_key_bytes: None,
     recognizes: Lsm::recognizes,

@@ -55,6 +55,7 @@ macro_rules! peer {
             #[cfg($built)]
             available: $module::available,
             #[cfg($built)]
+            persistent: true,
             durability: $module::durability,
             #[cfg($built)]
             open: $module::open,

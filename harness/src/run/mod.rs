@@ -134,8 +134,9 @@ pub fn begin(
     }
     memory_cap_bytes.map_or(Ok(()), |bytes| MemoryCap::new(bytes).map(drop))?;
     drop(made_in(directory)?);
-    let runs = (selection.engines.len() as u64).saturating_mul(parameters.repeats.into());
-    check_room(directory, &parameters, if keep { runs } else { 1 })?;
+    let on_disk = selection.engines.iter().filter(|engine| engine.persistent).count() as u64;
+    let runs = if keep { on_disk.saturating_mul(parameters.repeats.into()) } else { on_disk.min(1) };
+    check_room(directory, &parameters, runs)?;
     let wanted = Comparison {
         schema: SCHEMA.to_owned(),
         machine: Machine::describe(directory)?,
@@ -155,9 +156,15 @@ pub fn begin(
 /// beside those that a compaction writes, a file that grows by doubling.
 const ROOM_FACTOR: u64 = 4;
 
+/// Tells before any run whether there is room for the data of so many runs, of which all but the
+/// last only lie there.
 fn check_room(directory: &Path, parameters: &Parameters, kept_at_once: u64) -> Result<()> {
     let data = parameters.workload.spec().data_bytes(&parameters.client);
-    let needed = data.saturating_mul(ROOM_FACTOR.max(kept_at_once.saturating_mul(2)));
+    let factor = match kept_at_once {
+        0 => 0,
+        runs => ROOM_FACTOR.max(runs.saturating_mul(2)),
+    };
+    let needed = data.saturating_mul(factor);
     let free = filesystem::free_bytes(directory)?;
     if free < needed {
         return Err(Error::Usage(format!(
