@@ -135,7 +135,8 @@ pub fn begin(
     memory_cap_bytes.map_or(Ok(()), |bytes| MemoryCap::new(bytes).map(drop))?;
     drop(made_in(directory)?);
     let on_disk = selection.engines.iter().filter(|engine| engine.persistent).count() as u64;
-    let runs = if keep { on_disk.saturating_mul(parameters.repeats.into()) } else { on_disk.min(1) };
+    let runs =
+        if keep { on_disk.saturating_mul(parameters.repeats.into()) } else { on_disk.min(1) };
     check_room(directory, &parameters, runs)?;
     let wanted = Comparison {
         schema: SCHEMA.to_owned(),

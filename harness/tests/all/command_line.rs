@@ -53,6 +53,16 @@ fn what_cannot_be_is_refused_in_one_line() {
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing was left behind");
 }
 
+/// 266 TB of records need no room where nobody keeps them: the run begins, and its time is up.
+#[test]
+fn no_room_is_asked_for_what_keeps_nothing() {
+    let mut command = enginelab(&["compare", "insert", "--engines", "null"]);
+    command.args(["--items", "99999999999", "--time-limit", "0.1"]);
+    let assert = command.assert().code(1);
+    let said = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
+    assert!(said.contains("ended after 0.1s, as --time-limit says"), "{said}");
+}
+
 /// Nobody, root included, can make a directory in `/proc`.
 #[cfg(target_os = "linux")]
 #[test]

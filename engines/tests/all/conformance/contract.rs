@@ -309,3 +309,13 @@ fn keys_are_as_long_as_the_registry_tells() {
         store.close().unwrap();
     });
 }
+
+#[test]
+fn whether_an_engine_keeps_anything_is_known_before_it_is_opened() {
+    for_every_engine(|engine| {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(engine, directory.path());
+        assert_eq!(engine.persistent, store.capabilities().persistent, "{}", engine.name);
+        store.close().unwrap();
+    });
+}
