@@ -47,6 +47,10 @@ impl<'a> Output<'a> {
         self.length() > 0 && self.length() + u64::from(next_size) > limit
     }
 
+    pub(super) fn has_tombstones(&self) -> bool {
+        self.usage.tombstone_bytes() > 0
+    }
+
     /// Copies a record, timestamp and all. A tombstone becomes one that our own and Basho's merges
     /// keep for as long as it is needed.
     pub(super) fn copy(

@@ -177,7 +177,10 @@ impl<'a> Merge<'a> {
     /// Steps 3 and 4.
     fn publish(&mut self) -> Result<()> {
         let Some(mut output) = self.output.take() else { return Ok(()) };
-        let published = match output.make_durable(self.shared) {
+        // A copied tombstone lies behind records that it does not hide, and that a later deletion,
+        // perhaps not synced yet, was to hide.
+        let synced = if output.has_tombstones() { self.shared.sync_to(None) } else { Ok(()) };
+        let published = match synced.and_then(|()| output.make_durable(self.shared)) {
             Ok(file) => file,
             Err(error) => {
                 output.abandon(self.shared);

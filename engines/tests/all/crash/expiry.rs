@@ -7,17 +7,17 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engines::bitcask::{Bitcask, Expiry, MergePolicy, Options};
 use engines::fs::sim::{CrashModel, SimFs};
-use engines::fs::{Access, Create, Entry, FileSystem, LockGuard, ReadFile, WriteFile};
 use engines::{Durability, Engine};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::beside::{Beside, Moment};
 use super::{Report, guarded, kind_of, scaled, seeds};
 use crate::clock::SetClock;
 
@@ -152,66 +152,6 @@ fn check(disk: &SimFs, options: &Options, history: &History, cut: usize) -> Resu
     })
 }
 
-/// Does something just before the first data file is removed.
-#[derive(Debug)]
-struct AtRemoval {
-    disk: SimFs,
-    act: Mutex<Option<Act>>,
-}
-
-struct Act(Box<dyn FnOnce() + Send>);
-
-impl std::fmt::Debug for Act {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Act")
-    }
-}
-
-impl FileSystem for AtRemoval {
-    fn remove(&self, path: &Path) -> engines::Result<()> {
-        if path.extension().is_some_and(|extension| extension == "data")
-            && let Some(Act(act)) = self.act.lock().unwrap().take()
-        {
-            act();
-        }
-        self.disk.remove(path)
-    }
-
-    fn create_directory(&self, directory: &Path) -> engines::Result<()> {
-        self.disk.create_directory(directory)
-    }
-    fn list(&self, directory: &Path) -> engines::Result<Vec<Entry>> {
-        self.disk.list(directory)
-    }
-    fn entry(&self, path: &Path) -> engines::Result<Option<Entry>> {
-        self.disk.entry(path)
-    }
-    fn open(&self, path: &Path, access: Access) -> engines::Result<Arc<dyn ReadFile>> {
-        self.disk.open(path, access)
-    }
-    fn create(&self, path: &Path, create: Create) -> engines::Result<Arc<dyn WriteFile>> {
-        self.disk.create(path, create)
-    }
-    fn open_for_write(&self, path: &Path) -> engines::Result<Arc<dyn WriteFile>> {
-        self.disk.open_for_write(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> engines::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn hard_link(&self, from: &Path, to: &Path) -> engines::Result<()> {
-        self.disk.hard_link(from, to)
-    }
-    fn set_mode(&self, path: &Path, mode: u32) -> engines::Result<()> {
-        self.disk.set_mode(path, mode)
-    }
-    fn sync_directory(&self, directory: &Path) -> engines::Result<()> {
-        self.disk.sync_directory(directory)
-    }
-    fn lock(&self, path: &Path) -> engines::Result<Option<Box<dyn LockGuard>>> {
-        self.disk.lock(path)
-    }
-}
-
 /// A merge has dropped a record, and its file is about to go. A deletion that is acknowledged now
 /// must not depend on the file being gone after a crash.
 #[test]
@@ -219,17 +159,17 @@ fn a_deletion_beside_a_merge_that_drops_the_record_survives_a_crash() {
     let (disk, clock) = (SimFs::new(), SetClock::at(10_000));
     let mut options = options(&clock, false);
     options.merge.enabled = false;
-    let fs = Arc::new(AtRemoval { disk: disk.clone(), act: Mutex::default() });
+    let fs = Arc::new(Beside::new(&disk, Moment::DataRemoved));
     let store = Bitcask::open_in(fs.clone(), Path::new("/db"), options.clone()).unwrap();
     let store = Arc::new(store);
     store.put(b"a", b"value").unwrap();
     clock.run(AFTER + GRACE + 1);
     let (deleted_at, deleting) = (Arc::new(AtomicUsize::new(0)), store.clone());
     let (mark, disk_at) = (deleted_at.clone(), disk.clone());
-    *fs.act.lock().unwrap() = Some(Act(Box::new(move || {
+    fs.then(move || {
         deleting.delete(b"a").unwrap();
         mark.store(disk_at.mark(), Ordering::SeqCst);
-    })));
+    });
     store.compact().unwrap();
     let deleted_at = deleted_at.load(Ordering::SeqCst);
     assert!(deleted_at > 0, "the file was removed");

@@ -2,10 +2,12 @@
 //! mutating calls and under each model of what a crash takes away, the engine is opened on what is
 //! left, and an oracle says whether what it finds is what may be found.
 
+mod beside;
 mod bitcask;
 mod expiry;
 mod faults;
 mod lsm;
+mod merge;
 mod oracle;
 mod toy;
 mod workload;
