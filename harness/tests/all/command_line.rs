@@ -60,7 +60,7 @@ fn no_room_is_asked_for_what_keeps_nothing() {
     command.args(["--items", "99999999999", "--time-limit", "0.1"]);
     let assert = command.assert().code(1);
     let said = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
-    assert!(said.contains("ended after 0.1s, as --time-limit says"), "{said}");
+    assert!(said.contains("ended after 100ms, as --time-limit says"), "{said}");
 }
 
 /// Nobody, root included, can make a directory in `/proc`.
