@@ -54,8 +54,8 @@ macro_rules! peer {
             recognizes: $recognizes,
             #[cfg($built)]
             available: $module::available,
-            #[cfg($built)]
             persistent: true,
+            #[cfg($built)]
             durability: $module::durability,
             #[cfg($built)]
             open: $module::open,

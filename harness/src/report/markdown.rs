@@ -1,4 +1,4 @@
-//! The report as Markdown, for a file that is kept. Every text in it is [`escaped`], so that it says
+//! The report as Markdown, for a file that is kept. Every text in it is `escaped`, so that it says
 //! what it says anywhere else.
 
 use std::fmt::{Result as Written, Write};
