@@ -83,7 +83,7 @@ const ENTRIES: [Entry; 13] = [
     entry("ycsb-d", "ycsb --core d", "", FEW),
     entry("ycsb-e", "ycsb --core e", FEW_SCANS, FEW),
     entry("ycsb-f", "ycsb --core f", "", FEW),
-    entry("dbbench", "dbbench", "", "--num 10000"),
+    entry("dbbench", "dbbench", "--num 200000", "--num 10000"),
 ];
 
 impl Entry {
