@@ -24,7 +24,7 @@ pub struct SuiteArgs {
     #[arg(value_name = "DIR")]
     pub into: PathBuf,
 
-    /// A hundredth of the operations: a few minutes instead of most of an hour
+    /// A hundredth of the operations: a minute or two instead of half an hour
     #[arg(long)]
     pub quick: bool,
 
@@ -83,7 +83,7 @@ const ENTRIES: [Entry; 13] = [
     entry("ycsb-d", "ycsb --core d", "", FEW),
     entry("ycsb-e", "ycsb --core e", FEW_SCANS, FEW),
     entry("ycsb-f", "ycsb --core f", "", FEW),
-    entry("dbbench", "dbbench", "--num 200000", "--num 10000"),
+    entry("dbbench", "dbbench", "--num 200000", "--num 2000"),
 ];
 
 impl Entry {
