@@ -118,11 +118,8 @@ impl Queue {
         if last.followers == 0 || last.sync.is_zero() {
             return;
         }
-        let patience = PATIENCE.min(last.sync / 2);
-        let start = Instant::now();
-        while self.0.lock().followers.len() < last.followers && start.elapsed() < patience {
-            thread::yield_now();
-        }
+        let are_back = || self.0.lock().followers.len() >= last.followers;
+        yield_until(are_back, PATIENCE.min(last.sync / 2));
     }
 
     /// Ends a lead: the first that waits goes on.
@@ -148,10 +145,7 @@ impl Follower {
     }
 
     fn wait(&self) -> Turn {
-        let start = Instant::now();
-        while !self.has_changed.load(Ordering::Acquire) && start.elapsed() < PATIENCE {
-            thread::yield_now();
-        }
+        yield_until(|| self.has_changed.load(Ordering::Acquire), PATIENCE);
         let mut state = self.state.lock();
         loop {
             match std::mem::replace(&mut *state, State::Waiting) {
@@ -164,6 +158,14 @@ impl Follower {
                 },
             }
         }
+    }
+}
+
+/// Offers the processor to others until `is_over`, or so long.
+fn yield_until(is_over: impl Fn() -> bool, patience: Duration) {
+    let start = Instant::now();
+    while !is_over() && start.elapsed() < patience {
+        thread::yield_now();
     }
 }
 

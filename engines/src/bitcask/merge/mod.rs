@@ -12,8 +12,8 @@
 //! 3. When an output is full, or the inputs are at their end, it is made durable: data synced, hint
 //!    file synced, both under their names, directory synced. If there are tombstones in it,
 //!    everything written meanwhile is synced before: a tombstone was copied because its key was not
-//!    there, perhaps only since a deletion that power loss would take. Until then it has a temporary name,
-//!    nothing points at it, and a crash or an error makes it as if it had never been.
+//!    there, perhaps only since a deletion that power loss would take. Until then it has a temporary
+//!    name, nothing points at it, and a crash or an error makes it as if it had never been.
 //! 4. The keydir entries move, each only if it still points at the record that was copied.
 //! 5. Everything written meanwhile is synced: it may be what made a record of the inputs dead.
 //! 6. The inputs that were read to their end are removed one by one, the oldest first, the
