@@ -12,12 +12,13 @@ use std::time::Instant;
 use engines::{Engine, Error, registry};
 use quanta::Clock;
 
-use super::block::StreamHash;
 use super::child::Open;
+use super::cut::Cut;
 use super::event::{Event, Events};
 use super::plan::RunPlan;
 use super::rounds::Clocked;
-use super::traffic::{self, Cut, Done, Executed};
+use super::stream_hash::StreamHash;
+use super::traffic::{self, Done, Executed};
 use crate::Result;
 use crate::measure::disk;
 use crate::measure::figures;

@@ -12,8 +12,10 @@ mod resume;
 
 pub(crate) mod background;
 pub(crate) mod block;
+pub(crate) mod cut;
 pub(crate) mod paced;
 pub(crate) mod rounds;
+pub(crate) mod stream_hash;
 pub(crate) mod traffic;
 
 use std::fs;

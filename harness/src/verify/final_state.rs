@@ -8,7 +8,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::run::traffic::{Cut, Done};
+use crate::run::cut::Cut;
+use crate::run::traffic::Done;
 use crate::workload::job::{Job, Stream, Traffic, Work};
 use crate::workload::op::{Kind, Op};
 

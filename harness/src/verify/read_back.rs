@@ -7,8 +7,9 @@ use engines::{Engine, Error};
 
 use super::final_state::{FinalState, RECORDS_A_PASS};
 use crate::results::Verified;
+use crate::run::cut::fair_share;
 use crate::run::rounds::{Clocked, Rounds, Worker};
-use crate::run::traffic::{Done, fair_share};
+use crate::run::traffic::Done;
 use crate::workload::job::{Job, Records};
 
 /// Which records, by how many threads.
