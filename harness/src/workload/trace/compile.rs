@@ -12,20 +12,22 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, Write};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use tempfile::{NamedTempFile, TempPath};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use super::effect::{ENTRY_BYTES, Entry, Known};
 use super::facts::{Facts, Format};
 use super::format::{
     Description, Due, MOST_TIMES, OP_BYTES, TracePhase, TraceWork, TraceWriter, decode, encode,
 };
-use super::requests::{Request, What};
+use super::requests::Request;
+use super::scratch::{KeyTable, Scratch};
 use super::versions;
 use crate::report::figures::grouped;
-use crate::workload::op::{Kind, Op};
+use crate::workload::op::Op;
 use crate::{Error, Result, interrupt};
 
 const PARTS: usize = 64;
@@ -63,28 +65,6 @@ pub(super) enum Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Self::Failed(error)
-    }
-}
-
-/// A temporary file that is written once and read once; nobody else sees it.
-struct Scratch(BufWriter<File>);
-
-impl Scratch {
-    fn new(directory: &Path) -> Result<Self> {
-        let file = tempfile::tempfile_in(directory)
-            .map_err(Error::io("make a temporary file in", directory))?;
-        Ok(Self(BufWriter::with_capacity(1 << 16, file)))
-    }
-
-    fn write(&mut self, bytes: &[u8], directory: &Path) -> Result<()> {
-        self.0.write_all(bytes).map_err(Error::io("write a temporary file in", directory))
-    }
-
-    fn read(self, directory: &Path) -> Result<BufReader<File>> {
-        let file = self.0.into_inner().map_err(|error| error.into_error());
-        let file = file.and_then(|mut file| file.rewind().map(|()| file));
-        let file = file.map_err(Error::io("write a temporary file in", directory))?;
-        Ok(BufReader::with_capacity(1 << 16, file))
     }
 }
 
@@ -275,7 +255,7 @@ impl<'a> Compiler<'a> {
                 std::collections::hash_map::Entry::Vacant(vacant) => {
                     let record = keys.add(&key, directory)?;
                     self.facts.data_bytes += key.len() as u64;
-                    vacant.insert(Known { record, bytes: 0, most: 0, is_there: false })
+                    vacant.insert(Known::new(record))
                 }
             };
             let op = known.take(&entry, &mut self.facts);
@@ -292,154 +272,9 @@ impl TracePhase {
     }
 }
 
-/// A request in the file of its part, before its key: what (1), length of the key (2), value (4),
-/// length of a scan (4).
-struct Entry {
-    what: What,
-    value_bytes: u32,
-    length: u32,
-}
-
-const ENTRY_BYTES: usize = 11;
-
-impl Entry {
-    fn encode(&self, key_bytes: usize) -> [u8; ENTRY_BYTES] {
-        let mut bytes = [0; ENTRY_BYTES];
-        bytes[0] = self.what as u8;
-        // Keys were found to be no longer.
-        bytes[1..3].copy_from_slice(&u16::try_from(key_bytes).unwrap_or(u16::MAX).to_le_bytes());
-        bytes[3..7].copy_from_slice(&self.value_bytes.to_le_bytes());
-        bytes[7..].copy_from_slice(&self.length.to_le_bytes());
-        bytes
-    }
-
-    /// The request, and the length of its key.
-    fn decode(bytes: &[u8; ENTRY_BYTES]) -> (Self, usize) {
-        let what = What::ALL.get(usize::from(bytes[0])).copied().unwrap_or(What::Get);
-        let value_bytes = u32::from_le_bytes([bytes[3], bytes[4], bytes[5], bytes[6]]);
-        let length = u32::from_le_bytes([bytes[7], bytes[8], bytes[9], bytes[10]]);
-        (Self { what, value_bytes, length }, u16::from_le_bytes([bytes[1], bytes[2]]).into())
-    }
-}
-
-/// A key, at some moment of the trace.
-struct Known {
-    record: u64,
-    /// The size of its value, now and at most.
-    bytes: u32,
-    most: u32,
-    is_there: bool,
-}
-
-impl Known {
-    /// What a request does: see `requests.rs`. Versions have the size alone.
-    fn take(&mut self, entry: &Entry, facts: &mut Facts) -> Op {
-        let was_there = self.is_there;
-        let kind = match (entry.what, was_there) {
-            (What::Get, _) | (What::Add, true) | (What::Change, false) => Kind::Read,
-            (What::Set, _) => Kind::Update,
-            (What::Add | What::UpdateField, false) | (What::Insert, _) => Kind::Insert,
-            (What::Change, true) => Kind::ReadModifyWrite,
-            (What::UpdateField, true) => Kind::UpdateField,
-            (What::Delete, _) => Kind::Delete,
-            (What::Scan, _) => Kind::Scan,
-        };
-        if matches!(kind, Kind::Read | Kind::ReadModifyWrite | Kind::UpdateField) {
-            *(if was_there { &mut facts.hits } else { &mut facts.misses }) += 1;
-        }
-        match kind {
-            Kind::Read => return Op::read(self.record),
-            Kind::Scan => return Op::scan(kind, self.record, entry.length.into()),
-            Kind::Delete => {
-                self.is_there = false;
-                return Op::delete(self.record);
-            }
-            // One field of a value as large as before.
-            Kind::UpdateField => {}
-            _ => self.bytes = entry.value_bytes,
-        }
-        self.is_there = true;
-        facts.put_bytes += u64::from(self.bytes);
-        facts.data_bytes += u64::from(self.bytes.saturating_sub(self.most));
-        self.most = self.most.max(self.bytes);
-        Op::put(kind, self.record, versions::of_size(self.bytes))
-    }
-}
-
-/// The keys by number.
-struct KeyTable {
-    ends: Scratch,
-    text: Scratch,
-    count: u64,
-    bytes: u64,
-}
-
-impl KeyTable {
-    fn new(directory: &Path) -> Result<Self> {
-        let (ends, text) = (Scratch::new(directory)?, Scratch::new(directory)?);
-        Ok(Self { ends, text, count: 0, bytes: 0 })
-    }
-
-    /// The number of a new key.
-    fn add(&mut self, key: &[u8], directory: &Path) -> Result<u64> {
-        self.text.write(key, directory)?;
-        self.bytes += key.len() as u64;
-        self.ends.write(&self.bytes.to_le_bytes(), directory)?;
-        self.count += 1;
-        Ok(self.count - 1)
-    }
-
-    fn copy_to(self, writer: &mut TraceWriter<'_>, directory: &Path) -> Result<()> {
-        let mut buffer = vec![0; 1 << 16];
-        for scratch in [self.ends, self.text] {
-            let mut reader = scratch.read(directory)?;
-            loop {
-                interrupt::check()?;
-                let read = reader.read(&mut buffer);
-                let read = read.map_err(Error::io("read a temporary file in", directory))?;
-                if read == 0 {
-                    break;
-                }
-                writer.bytes(&buffer[..read])?;
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// By hand, from `requests.rs`.
-    #[test]
-    fn what_a_request_does_depends_on_what_is_there() {
-        let mut facts = Facts::default();
-        let mut known = Known { record: 7, bytes: 0, most: 0, is_there: false };
-        let mut take =
-            |what, value_bytes| known.take(&Entry { what, value_bytes, length: 5 }, &mut facts);
-        let put = |kind, bytes| Op::put(kind, 7, versions::of_size(bytes));
-        for (what, bytes, expected) in [
-            (What::Get, 9, Op::read(7)),
-            (What::Change, 9, Op::read(7)),
-            (What::Add, 100, put(Kind::Insert, 100)),
-            (What::Add, 50, Op::read(7)),
-            (What::Get, 9, Op::read(7)),
-            (What::Change, 120, put(Kind::ReadModifyWrite, 120)),
-            (What::UpdateField, 9, put(Kind::UpdateField, 120)),
-            (What::Set, 10, put(Kind::Update, 10)),
-            (What::Scan, 0, Op::scan(Kind::Scan, 7, 5)),
-            (What::Delete, 0, Op::delete(7)),
-            (What::Delete, 0, Op::delete(7)),
-            (What::UpdateField, 30, put(Kind::Insert, 30)),
-            (What::Insert, 40, put(Kind::Insert, 40)),
-        ] {
-            assert_eq!(take(what, bytes), expected, "{what:?}");
-        }
-        assert_eq!((facts.hits, facts.misses), (4, 2));
-        assert_eq!(facts.put_bytes, 100 + 120 + 120 + 10 + 30 + 40);
-        assert_eq!(facts.data_bytes, 120, "the largest value there was");
-    }
 
     /// The limit is told where it is passed, and not by the reader of the file that comes of it.
     #[test]

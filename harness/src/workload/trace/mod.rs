@@ -8,11 +8,13 @@
 
 mod args;
 mod compile;
+mod effect;
 mod facts;
 mod format;
 mod lines;
 mod report;
 mod requests;
+mod scratch;
 mod versions;
 
 pub(crate) mod record;
