@@ -244,10 +244,12 @@ pub(super) struct Strip {
 /// Strips below each other, on one scale, each with a line at `limit`.
 pub(super) fn strips(
     title: String,
-    description: String,
+    told: impl Fn(&Strip) -> String,
     strips: &[Strip],
     limit: Option<f64>,
 ) -> Result<Picture> {
+    let described = strips.iter().map(|strip| format!("{}: {}", strip.name, told(strip)));
+    let description = described.collect::<Vec<String>>().join("; ");
     let all = || strips.iter().flat_map(|strip| &strip.line);
     let longest = all().map(|point| point.0).fold(0.1, f64::max);
     // A little air above the highest point.

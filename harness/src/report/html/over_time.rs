@@ -44,11 +44,10 @@ fn picture(title: String, strips: &[Strip], limit: Option<f64>) -> Result<Option
     if strips.is_empty() {
         return Ok(None);
     }
-    let told = strips.iter().map(|strip| {
+    let told = |strip: &Strip| {
         let most = strip.line.iter().map(|point| point.1).fold(0.0, f64::max);
-        format!("{}: at most {most:.0} MB", strip.name)
-    });
-    let told = told.collect::<Vec<String>>().join("; ");
+        format!("at most {most:.0} MB")
+    };
     charts::strips(title, told, strips, limit).map(Some)
 }
 
@@ -106,13 +105,12 @@ fn operations(comparison: &Comparison, summaries: &[Summary<'_>]) -> Result<Vec<
         if strips.is_empty() {
             continue;
         }
-        let told = strips.iter().map(|strip| {
+        let told = |strip: &Strip| {
             let longest = strip.stalls.iter().map(|[from, to]| to - from).fold(0.0, f64::max);
             let count = strip.stalls.len();
             let stalls = if count == 1 { "stall" } else { "stalls" };
-            format!("{}: {count} {stalls}, the longest {longest:.1} s", strip.name)
-        });
-        let told = told.collect::<Vec<String>>().join("; ");
+            format!("{count} {stalls}, the longest {longest:.1} s")
+        };
         let title = format!(
             "{phase}: operations a second over time in the middle run of each engine; red: \
              nothing ended for 100 ms or more"
