@@ -20,6 +20,7 @@ use harness::run::{Observer, Site, compare};
 use harness::workload::Workload;
 use harness::workload::insert::Insert;
 use harness::workload::values::{Corpus, Framing};
+use serde_json::json;
 
 const ITEMS: u64 = 300;
 const VARIABLE: &str = "HARNESS_TEST_MISBEHAVIOUR";
@@ -304,24 +305,29 @@ fn an_engine_that_hangs_is_ended_and_the_others_go_on() {
     assert_eq!(comparison.problems().len(), 1);
 }
 
+/// A workload that puts a hundred records before `phases`.
+fn after_a_load(phases: serde_json::Value) -> Workload {
+    let load = json!({ "name": "load", "operations": 100, "mix": { "insert": 1.0 } });
+    let phases = [vec![load], phases.as_array().unwrap().clone()].concat();
+    serde_json::from_value(json!({
+        "name": "custom",
+        "keys": { "count": 100, "bytes": 8 },
+        "values": { "bytes": 10 },
+        "phases": phases,
+    }))
+    .unwrap()
+}
+
 /// What is there in the end was there all the time: only the reads between tell.
 #[test]
 fn a_read_that_finds_nothing_is_told_where_others_found_something() {
-    let reads = serde_json::json!({ "read": 1.0 });
-    let mixed = serde_json::json!({ "read": 0.9, "update": 0.1 });
+    let reads = json!({ "read": 1.0 });
+    let mixed = json!({ "read": 0.9, "update": 0.1 });
     for (mix, threads, is_told) in
         [(&mixed, 1, true), (&reads, 2, true), (&mixed, 2, false), (&reads, 1, true)]
     {
-        let custom = serde_json::json!({
-            "name": "custom",
-            "keys": { "count": 100, "bytes": 8 },
-            "values": { "bytes": 10 },
-            "phases": [
-                { "name": "load", "operations": 100, "mix": { "insert": 1.0 } },
-                { "name": "run", "operations": 500, "mix": mix, "threads": threads },
-            ],
-        });
-        let workload = serde_json::from_value(custom).unwrap();
+        let run = json!({ "name": "run", "operations": 500, "mix": mix, "threads": threads });
+        let workload = after_a_load(json!([run]));
         let (run, comparison) = misbehaving_in(workload, "misses", None, 1);
         assert!(run.verified.unwrap().is_whole());
         let problems = comparison.problems();
@@ -336,17 +342,10 @@ fn a_read_that_finds_nothing_is_told_where_others_found_something() {
 /// The engine that sleeps needs two seconds for what the other does at once.
 #[test]
 fn who_finishes_a_phase_with_a_limit_is_not_held_against_who_does_not() {
-    let custom = serde_json::json!({
-        "name": "custom",
-        "keys": { "count": 100, "bytes": 8 },
-        "values": { "bytes": 10 },
-        "phases": [
-            { "name": "load", "operations": 100, "mix": { "insert": 1.0 } },
-            { "name": "run", "operations": 2_000, "seconds": 0.5, "mix": { "update": 1.0 } },
-            { "name": "after", "operations": 50, "mix": { "update": 1.0 } },
-        ],
-    });
-    let workload = serde_json::from_value(custom).unwrap();
+    let workload = after_a_load(json!([
+        { "name": "run", "operations": 2_000, "seconds": 0.5, "mix": { "update": 1.0 } },
+        { "name": "after", "operations": 50, "mix": { "update": 1.0 } },
+    ]));
     let (run, comparison) = misbehaving_in(workload, "sleeps", None, 1);
     let other = comparison.runs_of("memory").next().unwrap();
     let limited =

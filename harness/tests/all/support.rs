@@ -69,6 +69,13 @@ pub(crate) fn compare(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// A file in `directory`, and its path.
+pub(crate) fn file(directory: &Path, name: &str, bytes: impl AsRef<[u8]>) -> String {
+    let path = directory.join(name);
+    fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
 /// The lines with their columns one space apart.
 pub(crate) fn rows(printed: &str) -> Vec<String> {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -4,7 +4,7 @@ use harness::workload::op::Kind;
 use tempfile::TempDir;
 
 use crate::support::{
-    compare, enginelab, not_found, operations, printed, refused, rows, sound, stdout,
+    compare, enginelab, file, not_found, operations, printed, refused, rows, sound, stdout,
 };
 
 #[test]
@@ -218,11 +218,7 @@ fn another_workload_is_not_gone_on_with() {
 #[test]
 fn flags_without_meaning_are_refused_with_the_reason() {
     let directory = TempDir::new().unwrap();
-    let file = |name: &str, text: &str| {
-        let path = directory.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
+    let file = |name: &str, text: &str| file(directory.path(), name, text);
     let trace = file("t", "1,a,1,5,1,set,0\n2,a,1,5,1,get,0\n");
     let own = file(
         "w.toml",
@@ -268,11 +264,7 @@ fn flags_without_meaning_are_refused_with_the_reason() {
 #[test]
 fn an_engine_whose_keys_are_too_short_is_not_applicable_and_no_failure() {
     let directory = TempDir::new().unwrap();
-    let file = |name: &str, text: &str| {
-        let path = directory.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
+    let file = |name: &str, text: &str| file(directory.path(), name, text);
     let custom = |bytes: u32| {
         file(
             &format!("{bytes}.toml"),

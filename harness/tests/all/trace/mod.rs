@@ -13,7 +13,7 @@ use harness::workload::Workload;
 use harness::workload::trace::Trace;
 use tempfile::TempDir;
 
-use crate::support::sound;
+use crate::support::{self, sound};
 
 /// Files of traces, and a place for the data beside them.
 pub(super) struct Place {
@@ -31,9 +31,7 @@ impl Place {
 
     /// A file, and its path.
     pub(super) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
-        let path = self.directory.path().join(name);
-        fs::write(&path, bytes).unwrap();
-        path.to_str().unwrap().to_owned()
+        support::file(self.directory.path(), name, bytes)
     }
 
     pub(super) fn replay(&self, files: &[&str], more: &[&str]) -> Comparison {
