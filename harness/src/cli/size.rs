@@ -10,6 +10,10 @@ pub(crate) const MOST_THREADS: u32 = 1_024;
 /// The most records of a batch: the batches of one round lie in memory.
 pub(crate) const MOST_BATCH: u32 = 100_000;
 
+/// The most of anything that is counted, far beyond what a machine does in a lifetime: so sums of
+/// a few counts are numbers still.
+pub(crate) const MOST_COUNT: u64 = 1 << 48;
+
 /// Reads a memory size: bytes, or with `K`, `M`, `G` or `T` (also `KB`, `KiB`, …) powers of 1024.
 pub(crate) fn memory_size(text: &str) -> Result<u64, String> {
     let wrong = || "a size is a number of bytes, or one with K, M, G or T, such as 256M".to_owned();
@@ -31,6 +35,9 @@ pub(crate) fn memory_size(text: &str) -> Result<u64, String> {
 pub(crate) fn count(text: &str) -> Result<NonZeroU64, String> {
     let wrong = || "expected a whole number, such as 500000 or 500,000".to_owned();
     let number = plain(text).and_then(|plain| plain.parse::<u64>().ok()).ok_or_else(wrong)?;
+    if number > MOST_COUNT {
+        return Err(format!("there can be at most {MOST_COUNT}"));
+    }
     NonZeroU64::new(number).ok_or_else(|| "there must be at least 1".to_owned())
 }
 
@@ -146,9 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_at_least_one() {
+    fn counts_are_at_least_one_and_no_sum_of_them_is_too_large() {
         assert_eq!(count("500_000").unwrap().get(), 500_000);
         assert_eq!(count("1,500,000").unwrap().get(), 1_500_000);
+        assert_eq!(count("281474976710656").unwrap().get(), MOST_COUNT);
+        for far in ["281474976710657", "18446744073709551615"] {
+            assert_eq!(count(far).unwrap_err(), "there can be at most 281474976710656");
+        }
         for wrong in ["0", "", "-3", "many", "1e6", "1,2,3", "1234,567", "12,34", ",100", "1,"] {
             assert!(count(wrong).is_err(), "{wrong}");
         }

@@ -196,6 +196,26 @@ fn vpork_prints_its_report_beside_the_published_ones() {
     }
 }
 
+/// Added to another, it would be a small number.
+#[test]
+fn a_count_beyond_all_machines_is_refused_by_every_workload() {
+    let directory = TempDir::new().unwrap();
+    let most = u64::MAX.to_string();
+    for (workload, flags) in [
+        ("insert", &["--items"][..]),
+        ("riak", &["--items", "--ring-size", "--copies"]),
+        ("settee", &["--singles", "--bulk", "--long"]),
+        ("vpork", &["--iterations"]),
+        ("ycsb", &["--records", "--operations"]),
+        ("dbbench", &["--num", "--reads"]),
+    ] {
+        for flag in flags {
+            let said = refused(compare(directory.path(), &[workload, flag, &most]));
+            assert!(said.contains(flag) && said.contains("at most"), "{said}");
+        }
+    }
+}
+
 /// Another workload has other parameters: none of them is the reason.
 #[test]
 fn another_workload_is_not_gone_on_with() {

@@ -159,7 +159,7 @@ impl WorkloadArgs for YcsbArgs {
 fn set_sizes(ycsb: &mut Ycsb, properties: &mut Properties) -> Result<()> {
     /// More than any engine takes.
     const LONGEST_FIELD: u32 = 1 << 30;
-    let count = |&number: &u64| number > 0 && number <= 1 << 48;
+    let count = |&number: &u64| (1..=size::MOST_COUNT).contains(&number);
     let counts = "a whole number from 1";
     properties.take("recordcount", counts, count, &mut ycsb.records)?;
     properties.take("operationcount", counts, count, &mut ycsb.operations)?;
