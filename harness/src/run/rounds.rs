@@ -58,8 +58,8 @@ pub(crate) trait Worker: Send {
 }
 
 impl Rounds {
-    /// Runs all rounds with the workers that `worker` makes, one for each thread, telling `progress` the items done.
-    /// Returns the clock and the workers.
+    /// Runs all rounds with the workers that `worker` makes, one for each thread, telling
+    /// `progress` the items done. Returns the clock and the workers.
     ///
     /// # Errors
     /// The first error of a worker; no further round is begun then.
