@@ -95,6 +95,12 @@ impl Recorder {
         self.stretch_start
     }
 
+    /// The phase's clock shows nothing when the processor's counter shows `start`.
+    pub fn begin(&mut self, start: u64) {
+        self.stretch_start = start;
+        self.stretch_offset_ns = 0;
+    }
+
     /// The processor's counter.
     pub fn now(&self) -> u64 {
         self.clock.raw()

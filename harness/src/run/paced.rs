@@ -4,12 +4,15 @@
 //!
 //! Call number N is due N / rate seconds after the start, or when the workload says, and thread N
 //! modulo T makes it, or each thread its own part. The operation is made just before, while the
-//! thread would wait anyway.
+//! thread would wait anyway. All threads wait by the clock that latencies are taken with, from one
+//! start that is the same for all: two clocks would differ by more than a call takes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Barrier, OnceLock};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use quanta::Clock;
 
 /// The calls of a phase, each at its time.
 #[derive(Debug, Clone, Copy)]
@@ -42,8 +45,8 @@ pub(super) fn calls_before(limit: Option<Duration>, calls: u64, due: &Due<'_>) -
 
 /// One thread's part.
 pub(super) trait PacedWorker: Send {
-    /// The clock starts.
-    fn start(&mut self);
+    /// The clock shows nothing when the processor's counter shows `start`.
+    fn start(&mut self, start: u64);
 
     /// Makes the operations of call `call` ready; false if this thread has none in it.
     fn prepare(&mut self, call: u64) -> engines::Result<bool>;
@@ -61,12 +64,15 @@ impl Pace {
     pub(super) fn run<W: PacedWorker>(
         self,
         due: &Due<'_>,
+        clock: &Clock,
         worker: impl Fn(u32) -> W,
         progress: impl Fn(u64) + Sync,
     ) -> engines::Result<(Duration, Vec<W>)> {
         let mut workers: Vec<W> = (0..self.threads).map(worker).collect();
         let shared = Shared {
-            began: Instant::now(),
+            clock,
+            all_are_there: Barrier::new(workers.len()),
+            start: OnceLock::new(),
             done: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
@@ -82,9 +88,10 @@ impl Pace {
                 });
             }
         });
+        let took = shared.elapsed();
         match shared.failure.into_inner() {
             Some(error) => Err(error),
-            None => Ok((shared.began.elapsed(), workers)),
+            None => Ok((took, workers)),
         }
     }
 
@@ -93,10 +100,12 @@ impl Pace {
         thread: u64,
         due: &Due<'_>,
         worker: &mut W,
-        shared: &Shared,
+        shared: &Shared<'_>,
         progress: &(impl Fn(u64) + Sync),
     ) -> engines::Result<()> {
-        worker.start();
+        // No call waits for a thread that is still being made.
+        shared.all_are_there.wait();
+        worker.start(shared.start());
         let (mut call, each) = match self.each_sees_all {
             true => (0, 1),
             false => (thread, u64::from(self.threads)),
@@ -104,7 +113,7 @@ impl Pace {
         while call < self.calls && !shared.failed.load(Ordering::Acquire) {
             if worker.prepare(call)? {
                 let due = due(call);
-                wait_until(shared.began, due);
+                wait_until(due, || shared.elapsed());
                 worker.work(u64::try_from(due.as_nanos()).unwrap_or(u64::MAX))?;
                 let done = shared.done.fetch_add(1, Ordering::Relaxed) + 1;
                 progress(done.min(self.calls));
@@ -115,22 +124,35 @@ impl Pace {
     }
 }
 
-struct Shared {
-    began: Instant,
+struct Shared<'a> {
+    clock: &'a Clock,
+    all_are_there: Barrier,
+    /// What the processor's counter showed when the first thread began.
+    start: OnceLock<u64>,
     done: AtomicU64,
     failed: AtomicBool,
     failure: Mutex<Option<engines::Error>>,
 }
 
+impl Shared<'_> {
+    fn start(&self) -> u64 {
+        *self.start.get_or_init(|| self.clock.raw())
+    }
+
+    fn elapsed(&self) -> Duration {
+        let start = self.start();
+        Duration::from_nanos(self.clock.delta_as_nanos(start, self.clock.raw()))
+    }
+}
+
 /// A sleeping thread wakes up about so much too late.
 const SLEEP_OVERSHOOT: Duration = Duration::from_micros(80);
 
-/// Waits until `due` has passed since `began`, be it beyond what an instant can be: sleeps for most
-/// of the time and looks at the clock for the rest of it, which leaves the processor to others in
-/// between.
-fn wait_until(began: Instant, due: Duration) {
+/// Waits until `elapsed` is `due`: sleeps for most of the time and looks at the clock for the rest
+/// of it, which leaves the processor to others in between.
+fn wait_until(due: Duration, elapsed: impl Fn() -> Duration) {
     loop {
-        let left = due.saturating_sub(began.elapsed());
+        let left = due.saturating_sub(elapsed());
         if left.is_zero() {
             return;
         }
@@ -143,6 +165,8 @@ fn wait_until(began: Instant, due: Duration) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[derive(Default)]
@@ -155,7 +179,7 @@ mod tests {
     }
 
     impl PacedWorker for Noting {
-        fn start(&mut self) {}
+        fn start(&mut self, _: u64) {}
 
         fn prepare(&mut self, call: u64) -> engines::Result<bool> {
             self.prepared = call;
@@ -185,8 +209,9 @@ mod tests {
     #[test]
     fn every_call_is_made_once_and_none_before_it_is_due() {
         let began = Instant::now();
-        let (took, workers) =
-            pace(50, 3).run(&at_rate(2_000.0), |_| Noting::default(), |_| ()).unwrap();
+        let (took, workers) = pace(50, 3)
+            .run(&at_rate(2_000.0), &Clock::new(), |_| Noting::default(), |_| ())
+            .unwrap();
         assert!(began.elapsed() >= Duration::from_nanos(49 * 500_000));
         assert!(took >= Duration::from_nanos(49 * 500_000));
         let mut calls: Vec<_> = workers.into_iter().flat_map(|worker| worker.calls).collect();
@@ -200,7 +225,7 @@ mod tests {
     fn threads_that_see_all_calls_make_their_own() {
         let taking = |thread| Noting { takes: Some(u64::from(thread)), ..Noting::default() };
         let pace = Pace { each_sees_all: true, ..pace(50, 3) };
-        let (_, workers) = pace.run(&at_rate(100_000.0), taking, |_| ()).unwrap();
+        let (_, workers) = pace.run(&at_rate(100_000.0), &Clock::new(), taking, |_| ()).unwrap();
         for (thread, worker) in (0..).zip(workers) {
             let calls: Vec<u64> = worker.calls.iter().map(|call| call.0).collect();
             assert_eq!(calls, (thread..50).step_by(3).collect::<Vec<_>>());
@@ -211,7 +236,7 @@ mod tests {
     #[test]
     fn a_call_may_be_due_later_than_any_instant() {
         let began = Instant::now();
-        wait_until(began, Duration::ZERO);
+        wait_until(Duration::ZERO, || Duration::ZERO);
         let due = |call| if call == 0 { Duration::ZERO } else { Duration::MAX };
         assert_eq!(calls_before(Some(Duration::MAX), 1_000, &due), 1);
         assert!(began.checked_add(Duration::MAX).is_none());
@@ -221,7 +246,8 @@ mod tests {
     #[test]
     fn a_stall_moves_no_due_time() {
         let stalling = |_| Noting { stall_at: Some(3), ..Noting::default() };
-        let (_, workers) = pace(20, 1).run(&at_rate(1_000.0), stalling, |_| ()).unwrap();
+        let (_, workers) =
+            pace(20, 1).run(&at_rate(1_000.0), &Clock::new(), stalling, |_| ()).unwrap();
         let dues: Vec<u64> = workers[0].calls.iter().map(|call| call.1).collect();
         assert_eq!(dues, (0..20).map(|call| call * 1_000_000).collect::<Vec<_>>());
     }
@@ -242,7 +268,10 @@ mod tests {
     #[test]
     fn the_first_failure_ends_all_threads() {
         let failing = |_| Noting { fail_at: Some(7), ..Noting::default() };
-        let error = pace(1_000_000, 3).run(&at_rate(10_000.0), failing, |_| ()).err().unwrap();
+        let error = pace(1_000_000, 3)
+            .run(&at_rate(10_000.0), &Clock::new(), failing, |_| ())
+            .err()
+            .unwrap();
         assert_eq!(error.to_string(), "here");
     }
 }

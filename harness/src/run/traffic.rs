@@ -107,8 +107,9 @@ fn clients(
             // Calls are due at any time: there is no moment at which the clock stands.
             gate.inspect(|gate| gate.enter());
             let began = Instant::now();
-            let (running, clients) = pace
-                .run(due.as_ref(), client, |calls| progress(calls.saturating_mul(batch.into())))?;
+            let (running, clients) = pace.run(due.as_ref(), clock, client, |calls| {
+                progress(calls.saturating_mul(batch.into()))
+            })?;
             (Clocked { running, wall: began.elapsed(), items: steps }, clients)
         }
     };
@@ -194,8 +195,8 @@ impl Worker for Client<'_> {
 }
 
 impl PacedWorker for Client<'_> {
-    fn start(&mut self) {
-        self.recorder.resume(0);
+    fn start(&mut self, start: u64) {
+        self.recorder.begin(start);
     }
 
     fn prepare(&mut self, call: u64) -> engines::Result<bool> {
