@@ -139,9 +139,7 @@ impl Observer for Told {
 
     fn event(&mut self, _event: &Event) {}
 
-    fn run_ends(&mut self, _run: &Run, _so_far: &Comparison) -> Result<()> {
-        Ok(())
-    }
+    fn run_ends(&mut self, _run: &Run, _so_far: &Comparison) {}
 
     fn warning(&mut self, text: &str) {
         eprintln!("warning: {text}");

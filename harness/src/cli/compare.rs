@@ -11,7 +11,7 @@ use super::files::Files;
 use super::progress::Progress;
 use super::workloads::{Flags, WorkloadCommand};
 use super::{Ending, colour, say, size};
-use crate::files::{Inputs, output};
+use crate::files::Inputs;
 use crate::measure::filesystem;
 use crate::report::{json, terminal};
 use crate::results::{Client, Comparison, Conditions, Parameters, Settings};
@@ -92,8 +92,8 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
-    /// Go on with an interrupted comparison: the same command, and the file that its --out wrote;
-    /// the result is written there [default: begin anew]
+    /// Go on with an interrupted comparison: the same command, and the file that its --out wrote,
+    /// of at most 1 GiB; the result is written there [default: begin anew]
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
 
@@ -214,11 +214,12 @@ fn compare_with(
     let mut progress = Progress::new(out.clone(), args.keep);
     let comparison = run::compare(selection, parameters, earlier, &site, &mut progress)?;
     drop(progress);
-    report(args, out.as_deref(), &comparison)?;
-    if !args.json && !args.quiet {
-        super::print(&workload.more_report(&comparison)?)?;
+    // A file that cannot be written takes nothing from what was measured: all else is still told.
+    let written = write(args, out.as_deref(), &comparison);
+    if !args.quiet {
+        print(workload, args, &comparison)?;
     }
-    Ok(Ending::of(&comparison))
+    written.map(|()| Ending::of(&comparison))
 }
 
 fn parameters(chosen: &Chosen, args: &CommonArgs) -> Parameters {
@@ -279,18 +280,19 @@ fn check_pairs(pairs: &[(String, String)], selection: &Selection) -> Result<()> 
     Ok(())
 }
 
-fn report(args: &CommonArgs, out: Option<&Path>, comparison: &Comparison) -> Result<()> {
-    if let Some(out) = out {
-        output::replace(out, &json::render(comparison)?)?;
+/// Writes each file that can be written.
+fn write(args: &CommonArgs, out: Option<&Path>, comparison: &Comparison) -> Result<()> {
+    let saved = out.map_or(Ok(()), |out| json::save(comparison, out));
+    let reported = args.files.write(comparison, &args.pair);
+    saved.and(reported)
+}
+
+fn print(workload: &dyn WorkloadArgs, args: &CommonArgs, comparison: &Comparison) -> Result<()> {
+    if args.json {
+        return super::print(&json::render(comparison)?);
     }
-    args.files.write(comparison, &args.pair)?;
-    if args.quiet {
-        return Ok(());
-    }
-    match args.json {
-        true => super::print(&json::render(comparison)?),
-        false => super::print_as_is(&terminal::render(comparison, &args.pair, colour())),
-    }
+    super::print_as_is(&terminal::render(comparison, &args.pair, colour()))?;
+    super::print(&workload.more_report(comparison)?)
 }
 
 /// Says what makes the figures worth less than they look.

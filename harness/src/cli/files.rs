@@ -37,20 +37,18 @@ impl Files {
         self.named().next().is_none()
     }
 
-    /// Writes the reports; `pairs` are the ratios asked for.
+    /// Writes the reports, each that can be written; `pairs` are the ratios asked for.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if a file cannot be written.
+    /// [`Error::Io`](crate::Error::Io) for the first file that cannot be written.
     pub fn write(&self, comparison: &Comparison, pairs: &[(String, String)]) -> Result<()> {
-        if let Some(file) = &self.markdown {
-            output::replace(file, &markdown::render(comparison, pairs))?;
-        }
-        if let Some(file) = &self.csv {
-            output::replace(file, &csv::render(comparison)?)?;
-        }
-        if let Some(file) = &self.html {
-            output::replace(file, &html::render(comparison, pairs)?)?;
-        }
-        Ok(())
+        let markdown = write(&self.markdown, || Ok(markdown::render(comparison, pairs)));
+        let csv = write(&self.csv, || csv::render(comparison));
+        let html = write(&self.html, || html::render(comparison, pairs));
+        markdown.and(csv).and(html)
     }
+}
+
+fn write(file: &Option<PathBuf>, render: impl FnOnce() -> Result<String>) -> Result<()> {
+    file.as_ref().map_or(Ok(()), |file| output::replace(file, &render()?))
 }

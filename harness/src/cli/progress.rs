@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::files::output;
+use crate::plain;
 use crate::report::json;
 use crate::results::{Comparison, Run};
 use crate::run::Observer;
 use crate::run::event::Event;
 use crate::run::plan::RunPlan;
-use crate::{Result, plain};
 
 /// Shows progress on standard error and saves the result after every run.
 pub(super) struct Progress {
@@ -112,7 +111,7 @@ impl Observer for Progress {
         }
     }
 
-    fn run_ends(&mut self, run: &Run, so_far: &Comparison) -> Result<()> {
+    fn run_ends(&mut self, run: &Run, so_far: &Comparison) {
         let traffic = run.phases.iter().filter(|phase| phase.traffic.is_some());
         let took: Vec<String> =
             traffic.map(|phase| format!("{} {:.3} s", phase.name, phase.seconds)).collect();
@@ -122,9 +121,9 @@ impl Observer for Progress {
             (None, None) => took.join(", "),
         };
         self.say(&format!("{}, run {}: {outcome}", self.run, run.repeat));
-        match &self.out {
-            Some(out) => output::replace(out, &json::render(so_far)?),
-            None => Ok(()),
+        // The next run may find room again, and in the end it is told whether it did.
+        if let Some(Err(error)) = self.out.as_ref().map(|out| json::save(so_far, out)) {
+            self.warning(&error.to_string());
         }
     }
 

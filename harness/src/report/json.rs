@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::files::Inputs;
+use crate::files::{Inputs, output};
 use crate::results::{Comparison, SCHEMA};
 use crate::{Error, Result};
 
@@ -14,6 +14,14 @@ pub fn render(comparison: &Comparison) -> Result<String> {
     let text = serde_json::to_string_pretty(comparison)
         .map_err(|error| Error::Usage(format!("a result that is no JSON: {error}")))?;
     Ok(text + "\n")
+}
+
+/// Writes [`render`]ed JSON to `path`.
+///
+/// # Errors
+/// As [`render`] and [`output::replace`].
+pub fn save(comparison: &Comparison, path: &Path) -> Result<()> {
+    output::replace(path, &render(comparison)?)
 }
 
 /// The largest result that is read: tens of thousands of runs.

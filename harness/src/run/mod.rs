@@ -60,8 +60,8 @@ pub trait Observer {
     /// Something happened in the run.
     fn event(&mut self, event: &Event);
 
-    /// The run is over. `so_far` is what there is to be saved: an error ends the comparison.
-    fn run_ends(&mut self, run: &Run, so_far: &Comparison) -> Result<()>;
+    /// The run is over. `so_far` is what there is to be saved.
+    fn run_ends(&mut self, run: &Run, so_far: &Comparison);
 
     /// Something that does not stop the comparison.
     fn warning(&mut self, text: &str);
@@ -72,7 +72,7 @@ pub trait Observer {
 ///
 /// # Errors
 /// [`Error::Usage`] if there is no room or `earlier` is of something else, [`Error::Io`] if the
-/// directory cannot be used, and what the observer returns.
+/// directory cannot be used.
 pub fn compare(
     selection: Selection,
     parameters: Parameters,
@@ -107,7 +107,7 @@ pub fn compare(
             Outcome::Finished(run) => {
                 comparison.runs.push(*run);
                 if let Some(run) = comparison.runs.last() {
-                    observer.run_ends(run, &comparison)?;
+                    observer.run_ends(run, &comparison);
                 }
             }
         }

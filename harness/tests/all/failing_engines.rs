@@ -1,9 +1,11 @@
 //! Engines that crash, lie and lose: every one must become a row that says so, while the others
 //! go on. The child processes are this test binary, which serves with engines that misbehave.
 
+use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use engines::engine::Visitor;
 use engines::registry;
@@ -19,14 +21,15 @@ use harness::run::plan::{RunPlan, Selection};
 use harness::run::{Observer, Site, compare};
 use harness::workload::Workload;
 use harness::workload::insert::Insert;
+use harness::workload::op::Kind;
 use harness::workload::values::{Corpus, Framing};
 use serde_json::json;
 
 const ITEMS: u64 = 300;
 const VARIABLE: &str = "HARNESS_TEST_MISBEHAVIOUR";
 
-/// What the engine that sleeps does in each put.
-const NAP: std::time::Duration = std::time::Duration::from_millis(1);
+/// What the engine that sleeps, or works, does in each put.
+const NAP: Duration = Duration::from_millis(1);
 
 /// The engine that misbehaves; the others are left as they are.
 const CULPRIT: &str = "raw-append";
@@ -39,6 +42,14 @@ fn serve_as_a_child() {
         let inner = registry::find(name)?.open(directory, options)?;
         if name == CULPRIT { Ok(Box::new(Culprit::new(inner, &how))) } else { Ok(inner) }
     });
+}
+
+/// Takes as long, and hardly longer.
+fn work_for(time: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < time {
+        std::hint::spin_loop();
+    }
 }
 
 struct Culprit {
@@ -61,8 +72,10 @@ impl Culprit {
 
 impl Engine for Culprit {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        if self.how == "sleeps" {
-            std::thread::sleep(NAP);
+        match self.how.as_str() {
+            "sleeps" => std::thread::sleep(NAP),
+            "works" => work_for(NAP),
+            _ => {}
         }
         if self.put_count.fetch_add(1, Ordering::Relaxed) != 100 {
             return self.inner.put(key, value);
@@ -179,9 +192,8 @@ impl Observer for Saver {
 
     fn event(&mut self, _: &Event) {}
 
-    fn run_ends(&mut self, _: &Run, so_far: &Comparison) -> harness::Result<()> {
+    fn run_ends(&mut self, _: &Run, so_far: &Comparison) {
         self.saved_runs.push(so_far.runs.len());
-        Ok(())
     }
 
     fn warning(&mut self, text: &str) {
@@ -189,12 +201,23 @@ impl Observer for Saver {
     }
 }
 
+const ONE_CLIENT: Client = Client { threads: NonZeroU32::MIN, seed: 42, rate: None };
+
 /// Compares the culprit with `memory`, whose run must be sound and saved; returns the culprit's.
 fn misbehaving(how: &str) -> (Run, Comparison) {
     misbehaving_for(how, None, 1)
 }
 
 fn misbehaving_for(how: &str, limit: Option<f64>, repeats: u32) -> (Run, Comparison) {
+    misbehaving_with(ONE_CLIENT, how, limit, repeats)
+}
+
+fn misbehaving_with(
+    client: Client,
+    how: &str,
+    limit: Option<f64>,
+    repeats: u32,
+) -> (Run, Comparison) {
     let insert = Insert {
         items: ITEMS.try_into().unwrap(),
         batch: 1.try_into().unwrap(),
@@ -203,11 +226,12 @@ fn misbehaving_for(how: &str, limit: Option<f64>, repeats: u32) -> (Run, Compari
         overwrites: 0.0,
         deletes: 0.0,
     };
-    misbehaving_in(Workload::Insert(insert), how, limit, repeats)
+    misbehaving_in(Workload::Insert(insert), client, how, limit, repeats)
 }
 
 fn misbehaving_in(
     workload: Workload,
+    client: Client,
     how: &str,
     limit: Option<f64>,
     repeats: u32,
@@ -216,7 +240,7 @@ fn misbehaving_in(
     let names = [CULPRIT.to_owned(), "memory".to_owned()];
     let parameters = Parameters {
         workload,
-        client: Client { threads: 1.try_into().unwrap(), seed: 42, rate: None },
+        client,
         settings,
         conditions: Conditions { time_limit_seconds: limit, ..Conditions::default() },
         repeats,
@@ -328,7 +352,7 @@ fn a_read_that_finds_nothing_is_told_where_others_found_something() {
     {
         let run = json!({ "name": "run", "operations": 500, "mix": mix, "threads": threads });
         let workload = after_a_load(json!([run]));
-        let (run, comparison) = misbehaving_in(workload, "misses", None, 1);
+        let (run, comparison) = misbehaving_in(workload, ONE_CLIENT, "misses", None, 1);
         assert!(run.verified.unwrap().is_whole());
         let problems = comparison.problems();
         let printed = harness::report::terminal::render(&comparison, &[], false);
@@ -346,7 +370,7 @@ fn who_finishes_a_phase_with_a_limit_is_not_held_against_who_does_not() {
         { "name": "run", "operations": 2_000, "seconds": 0.5, "mix": { "update": 1.0 } },
         { "name": "after", "operations": 50, "mix": { "update": 1.0 } },
     ]));
-    let (run, comparison) = misbehaving_in(workload, "sleeps", None, 1);
+    let (run, comparison) = misbehaving_in(workload, ONE_CLIENT, "sleeps", None, 1);
     let other = comparison.runs_of("memory").next().unwrap();
     let limited =
         |run: &Run, phase| run.phase(phase).unwrap().traffic.clone().unwrap().time_limited;
@@ -365,6 +389,23 @@ fn a_failed_engine_is_reported_but_not_ranked() {
     assert!(rows.any(|row| row.trim_end().ends_with("FAILED")), "{printed}");
     let markdown = harness::report::markdown::render(&comparison, &[]);
     assert!(markdown.contains("- FAILED raw-append, run 1: records: 1 lost"), "{markdown}");
+}
+
+/// Whatever the clock is that calls wait by: what a call takes is part of its latency, also of one
+/// that began when it was due.
+#[test]
+fn no_latency_is_shorter_than_the_call() {
+    for threads in [1, 3] {
+        for rate in [None, Some(500.0)] {
+            let client = Client { threads: threads.try_into().unwrap(), rate, ..ONE_CLIENT };
+            let (run, _) = misbehaving_with(client, "works", None, 1);
+            let traffic = run.phase("load").unwrap().traffic.as_ref().unwrap();
+            let latency = &traffic.kinds[&Kind::Insert].latency;
+            // Three digits are kept; the clocks of processor and system differ by less.
+            let least = Duration::from_nanos(latency.min_ns);
+            assert!(least >= NAP.mul_f64(0.998), "{threads} at {rate:?}: {least:?}");
+        }
+    }
 }
 
 #[test]

@@ -324,3 +324,35 @@ fn what_cannot_be_written_is_told_by_its_own_name() {
         assert!(expected.iter().any(|expected| said.contains(expected)), "{said}");
     }
 }
+
+/// Hours of measuring are not lost to one file.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_was_measured_is_told_whatever_cannot_be_written() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (out, page, markdown) = (path("out"), path("page"), path("markdown"));
+    let compare = |more: &[&str]| {
+        // Files may grow to 8 or 16 KiB, which the shells do not agree on.
+        let limited = "trap '' XFSZ; ulimit -f 16; exec \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_enginelab"), "compare", "insert"]);
+        command.args(["--items", "50", "--repeats", "5", "--engines", "memory,null"]);
+        command.arg("--dir").arg(directory.path()).args(more);
+        command.arg("--html").arg(&page).arg("--markdown").arg(&markdown);
+        let output = command.output().unwrap();
+        let [said, printed] = [output.stderr, output.stdout].map(String::from_utf8);
+        (output.status.code(), said.unwrap(), printed.unwrap())
+    };
+    for (more, file) in [(vec!["--out", out.to_str().unwrap()], &out), (vec![], &page)] {
+        let (code, said, printed) = compare(&more);
+        assert_eq!(code, Some(2), "{said}");
+        let expected = format!("enginelab: cannot write {}: File too large", file.display());
+        assert!(said.trim_end().lines().last().unwrap().starts_with(&expected), "{said}");
+        assert!(said.contains("[10/10]") && printed.contains("Time in seconds"), "{said}{printed}");
+        let mut names = fs::read_dir(directory.path()).unwrap();
+        assert_eq!(names.next().unwrap().unwrap().path(), markdown, "whole, and nothing else");
+        assert!(names.next().is_none());
+        fs::remove_file(&markdown).unwrap();
+    }
+}
