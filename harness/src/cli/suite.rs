@@ -136,6 +136,7 @@ pub fn suite(args: &SuiteArgs) -> Result<Ending> {
     let is_new = !args.into.exists();
     fs::create_dir_all(&args.into).map_err(Error::io("make directory", &args.into))?;
     output::check_writable(&args.into.join(INDEX))?;
+    let _claim = claim(&args.into)?;
     let checked = entries.iter().zip(&lines).try_for_each(|(entry, line)| {
         compare::check(&line.compare)
             .map_err(|error| Error::Usage(format!("{}: {error}", entry.name)))
@@ -148,6 +149,26 @@ pub fn suite(args: &SuiteArgs) -> Result<Ending> {
         return Err(error);
     }
     Suite::new(args, &entries).run(&lines)
+}
+
+/// Keeps other suites out of the directory until it is closed, however this process ends: each
+/// would write over what the other measured, in a time that both had taken from each other.
+#[cfg(unix)]
+fn claim(into: &Path) -> Result<fs::File> {
+    let directory = fs::File::open(into).map_err(Error::io("open", into))?;
+    match directory.try_lock() {
+        Err(fs::TryLockError::WouldBlock) => Err(Error::Usage(format!(
+            "{}: another suite is at work there: let it end, or choose another directory",
+            into.display()
+        ))),
+        // Some file systems have no locks: then nobody is kept out.
+        Ok(()) | Err(fs::TryLockError::Error(_)) => Ok(directory),
+    }
+}
+
+#[cfg(not(unix))]
+fn claim(_: &Path) -> Result<()> {
+    Ok(())
 }
 
 /// A suite that runs.

@@ -115,3 +115,22 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     }
     assert!(!into.exists());
 }
+
+/// Both would write the same files.
+#[test]
+#[cfg(unix)]
+fn two_suites_are_not_at_work_in_one_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let into = directory.path().join("results");
+    let (into_text, data) = (into.to_str().unwrap(), directory.path().to_str().unwrap());
+    let arguments = ["suite", into_text, "--quick", "--only", "settee", "--"];
+    let arguments = [&arguments[..], &["--engines", "memory", "--dir", data]].concat();
+    fs::create_dir(&into).unwrap();
+    let other = fs::File::open(&into).unwrap();
+    other.lock().unwrap();
+    let said = refused(enginelab(&arguments));
+    assert!(said.contains(&format!("{into_text}: another suite is at work there")), "{said}");
+    assert!(is_empty(&into));
+    drop(other);
+    enginelab(&arguments).assert().success();
+}
