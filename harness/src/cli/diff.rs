@@ -18,10 +18,10 @@ use crate::{Error, Result};
 /// What can be chosen.
 #[derive(Debug, Clone, Args)]
 pub struct DiffArgs {
-    /// The result to compare with
+    /// The result to compare with, as --out wrote it, of at most 1 GiB
     pub before: PathBuf,
 
-    /// The result to judge
+    /// The result to judge, of at most 1 GiB
     pub after: PathBuf,
 
     /// How much worse or better a figure must be to be told, in percent

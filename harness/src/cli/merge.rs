@@ -14,7 +14,7 @@ use crate::{Error, Result, interrupt};
 /// What can be chosen.
 #[derive(Debug, Clone, Args)]
 pub struct MergeArgs {
-    /// The results, two or more, of the same work
+    /// The results, two or more, of the same work, each of at most 1 GiB
     #[arg(required = true, num_args = 2.., value_name = "FILE")]
     pub results: Vec<PathBuf>,
 

@@ -252,7 +252,7 @@ fn flags_without_meaning_are_refused_with_the_reason() {
     let record = ["record", "insert", "--items", "5", "--out", recorded];
     enginelab(&record).assert().success();
     let (temp, out_flags) = (directory.path().to_str().unwrap(), ["--out", out]);
-    let cases: [(&[&str], &str); 18] = [
+    let cases: [(&[&str], &str); 21] = [
         (&["compare", "dbbench", "--benchmarks", "readseq", "--rate", "5"], "--rate: no phase"),
         (&["compare", "trace", &trace, "--speed", "2", "--rate", "5"], "--rate: no phase"),
         (&["compare", "custom", &own, "--rate", "5"], "--rate: no phase"),
@@ -268,6 +268,9 @@ fn flags_without_meaning_are_refused_with_the_reason() {
         (&["record", "dbbench", "--db-bench-output"], "--db-bench-output: nothing is measured"),
         (&["record", "custom", "--example"], "--example: it is printed by enginelab compare"),
         (&["record", "trace", &trace, "--speed", "2"], "--speed: a trace is recorded as it is"),
+        (&["record", "trace", &trace, "--content", "random"], "--content: a trace is recorded as"),
+        (&["record", "trace", &trace, "--seed", "2"], "--seed: a trace is recorded as it is"),
+        (&["record", "trace", recorded, "--threads", "2"], "--threads: a trace is recorded as"),
         (&["record", "trace", &trace, "--rate", "2"], "unexpected argument '--rate'"),
         (&["record", "insert", "--engines", "lsm"], "unexpected argument '--engines'"),
         (&["compare", "vpork", "--items", "2"], "unexpected argument '--items'"),
