@@ -55,15 +55,21 @@ fn main() -> ExitCode {
     let common = &mut args.common;
     let has_place =
         common.out.is_some() || common.files.markdown.is_some() || common.resume.is_some();
-    if items >= FULL_ITEMS && !has_place {
-        let stem = match result_stem(items) {
-            Ok(stem) => stem,
-            Err(error) => return exit(Err(error)),
-        };
-        common.out = Some(stem.with_added_extension("json"));
-        common.files.markdown = Some(stem.with_added_extension("md"));
+    if items < FULL_ITEMS || has_place {
+        return exit(compare(&args, &["raw-append"]));
     }
-    exit(compare(&args, &["raw-append"]))
+    let stem = match result_stem(items) {
+        Ok(stem) => stem,
+        Err(error) => return exit(Err(error)),
+    };
+    let report = stem.with_added_extension("md");
+    common.out = Some(stem.with_added_extension("json"));
+    common.files.markdown = Some(report.clone());
+    let ending = compare(&args, &["raw-append"]);
+    if ending.is_ok() {
+        eprintln!("report: {}", report.display());
+    }
+    exit(ending)
 }
 
 /// The path of a full run's files, without their extensions.
