@@ -21,8 +21,8 @@ use crate::{Error, Result};
 pub struct SuiteArgs {
     /// The directory for the results, made if it is not there: NAME.json, .md, .html and .csv of
     /// each comparison, and index.html. What is there already is gone on with
-    #[arg(value_name = "DIR")]
-    pub into: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "list")]
+    pub into: Option<PathBuf>,
 
     /// A hundredth of the operations: a minute or two instead of half an hour
     #[arg(long)]
@@ -131,12 +131,15 @@ pub fn suite(args: &SuiteArgs) -> Result<Ending> {
         super::print(&entries.iter().map(line).collect::<String>())?;
         return Ok(Ending::Well);
     }
+    let Some(into) = &args.into else {
+        return Err(Error::Usage("there is no directory named for the results".into()));
+    };
     let lines: Vec<Line> =
-        entries.iter().map(|entry| Line::parse(entry, args)).collect::<Result<_>>()?;
-    let is_new = !args.into.exists();
-    fs::create_dir_all(&args.into).map_err(Error::io("make directory", &args.into))?;
-    output::check_writable(&args.into.join(INDEX))?;
-    let _claim = claim(&args.into)?;
+        entries.iter().map(|entry| Line::parse(entry, args, into)).collect::<Result<_>>()?;
+    let is_new = !into.exists();
+    fs::create_dir_all(into).map_err(Error::io("make directory", into))?;
+    output::check_writable(&into.join(INDEX))?;
+    let _claim = claim(into)?;
     let checked = entries.iter().zip(&lines).try_for_each(|(entry, line)| {
         compare::check(&line.compare)
             .map_err(|error| Error::Usage(format!("{}: {error}", entry.name)))
@@ -144,11 +147,11 @@ pub fn suite(args: &SuiteArgs) -> Result<Ending> {
     if let Err(error) = checked {
         if is_new {
             // It is empty: whoever corrects the command finds everything as it was.
-            let _ = fs::remove_dir(&args.into);
+            let _ = fs::remove_dir(into);
         }
         return Err(error);
     }
-    Suite::new(args, &entries).run(&lines)
+    Suite::new(args, into, &entries).run(&lines)
 }
 
 /// Keeps other suites out of the directory until it is closed, however this process ends: each
@@ -174,6 +177,7 @@ fn claim(_: &Path) -> Result<()> {
 /// A suite that runs.
 struct Suite<'a> {
     args: &'a SuiteArgs,
+    into: &'a Path,
     entries: &'a [&'static Entry],
     parts: Vec<Part>,
     /// By name, why an entry was not run.
@@ -181,8 +185,8 @@ struct Suite<'a> {
 }
 
 impl<'a> Suite<'a> {
-    fn new(args: &'a SuiteArgs, entries: &'a [&'static Entry]) -> Self {
-        Self { args, entries, parts: Vec::new(), reasons: Vec::new() }
+    fn new(args: &'a SuiteArgs, into: &'a Path, entries: &'a [&'static Entry]) -> Self {
+        Self { args, into, entries, parts: Vec::new(), reasons: Vec::new() }
     }
 
     /// Runs what is not finished, one after the other. What cannot run after all (a full disk) is
@@ -211,13 +215,13 @@ impl<'a> Suite<'a> {
             }
             self.write_page()?;
         }
-        super::print(&format!("{}\n", self.args.into.join(INDEX).display()))?;
+        super::print(&format!("{}\n", self.into.join(INDEX).display()))?;
         failure.map_or(Ok(ending), Err)
     }
 
     /// The result of `entry`.
     fn take(&mut self, entry: &Entry) -> Result<()> {
-        let comparison = json::read(&file(&self.args.into, entry.name, "json"))?;
+        let comparison = json::read(&file(self.into, entry.name, "json"))?;
         let (name, command) = (entry.name.to_owned(), entry.command(self.args));
         self.parts.push(Part { name, command, comparison });
         Ok(())
@@ -239,7 +243,7 @@ impl<'a> Suite<'a> {
             Some(NotRun { name, command, reason })
         });
         let page = suite::render(&self.parts, &not_run.collect::<Vec<_>>());
-        output::replace(&self.args.into.join(INDEX), &page)
+        output::replace(&self.into.join(INDEX), &page)
     }
 }
 
@@ -274,13 +278,13 @@ struct Line {
 
 impl Line {
     /// The command of `entry`, with the places of its files.
-    fn parse(entry: &Entry, args: &SuiteArgs) -> Result<Self> {
+    fn parse(entry: &Entry, args: &SuiteArgs, into: &Path) -> Result<Self> {
         let words = std::iter::once("compare").chain(entry.words(args)).chain(["--quiet"]);
         let mut words: Vec<String> = words.map(str::to_owned).collect();
-        let result = file(&args.into, entry.name, "json");
+        let result = file(into, entry.name, "json");
         let goes_on = if result.exists() { "--resume" } else { "--out" };
         let reports = [("--markdown", "md"), ("--html", "html"), ("--csv", "csv")]
-            .map(|(flag, extension)| (flag, file(&args.into, entry.name, extension)));
+            .map(|(flag, extension)| (flag, file(into, entry.name, extension)));
         for (flag, path) in [(goes_on, result)].into_iter().chain(reports) {
             words.extend([flag.to_owned(), path.display().to_string()]);
         }

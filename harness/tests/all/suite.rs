@@ -91,7 +91,8 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
         assert!(said.contains(expected), "{said}");
         assert!(!into.exists());
     }
-    let list = ["suite", &into_text, "--list", "--only", "settee", "--", "--seed", "7"];
+    assert!(refused(enginelab(&["suite"])).contains("<DIR>"));
+    let list = ["suite", "--list", "--only", "settee", "--", "--seed", "7"];
     enginelab(&list).assert().success().stdout("settee  settee --seed 7\n");
     // A flag after -- is in place of the comparison's own, wherever that has it.
     for (name, flags, expected) in [
