@@ -95,22 +95,24 @@ pub(super) fn bars(title: String, bars: &[Bar]) -> Result<Picture> {
         mesh(chart.configure_mesh().disable_y_mesh().disable_y_axis().x_desc("× the best"))?;
         for (at, (bar, told)) in bars.iter().zip(&told).enumerate() {
             let middle = f64::from(count) - at as f64 - 0.5;
-            let [low, high] = bar.interval.unwrap_or([bar.ratio; 2]);
             let colour = PALETTE[0].filled();
             chart.draw_series([Rectangle::new(
                 [(0.0, middle - 0.3), (bar.ratio, middle + 0.3)],
                 colour,
             )])?;
-            for line in [
-                [(low, middle), (high, middle)],
-                [(low, middle - 0.15), (low, middle + 0.15)],
-                [(high, middle - 0.15), (high, middle + 0.15)],
-            ] {
-                chart.draw_series([PathElement::new(line, INK.stroke_width(2))])?;
+            if let Some([low, high]) = bar.interval {
+                for line in [
+                    [(low, middle), (high, middle)],
+                    [(low, middle - 0.15), (low, middle + 0.15)],
+                    [(high, middle - 0.15), (high, middle + 0.15)],
+                ] {
+                    chart.draw_series([PathElement::new(line, INK.stroke_width(2))])?;
+                }
             }
             let (x, y) = chart.backend_coord(&(0.0, middle));
             area.draw(&Text::new(bar.name.clone(), (x - 8, y), text(HPos::Right)))?;
-            let (x, y) = chart.backend_coord(&(high.max(bar.ratio), middle));
+            let end = bar.interval.map_or(bar.ratio, |[_, high]| high.max(bar.ratio));
+            let (x, y) = chart.backend_coord(&(end, middle));
             let figure = told.strip_prefix(&bar.name).unwrap_or(told).trim_start().to_owned();
             area.draw(&Text::new(figure, (x + 8, y), text(HPos::Left)))?;
         }

@@ -18,8 +18,10 @@ pub(super) fn bars(summaries: &[Summary<'_>], figures: &[Figure]) -> Result<Vec<
         });
         let mut bars: Vec<Bar> = bars.collect();
         bars.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
-        let title =
-            format!("{}: ratio to the best, with its 95 % interval; less is better", figure.name);
+        // Few runs have no intervals.
+        let has_intervals = bars.iter().any(|bar| bar.interval.is_some());
+        let interval = if has_intervals { ", with its 95 % interval" } else { "" };
+        let title = format!("{}: ratio to the best{interval}; less is better", figure.name);
         charts::bars(title, &bars)
     });
     pictures.collect()

@@ -82,6 +82,17 @@ fn the_page_is_well_formed_and_needs_nothing_else() {
 }
 
 #[test]
+fn the_page_promises_an_interval_only_where_runs_give_one() {
+    let promised = |comparison: &Comparison| {
+        html::render(comparison, &[]).unwrap().matches("with its 95 % interval").count()
+    };
+    let mut comparison = comparison();
+    assert!(promised(&comparison) > 0);
+    comparison.runs.retain(|run| run.repeat == 1);
+    assert_eq!(promised(&comparison), 0);
+}
+
+#[test]
 fn the_page_names_every_engine_and_escapes_every_text() {
     let (comparison, name) = hostile();
     let page = html::render(&comparison, &[]).unwrap();
