@@ -14,10 +14,17 @@ use crate::workload::job::{Job, Stream, Traffic, Work};
 use crate::workload::op::{Kind, Op};
 
 /// The records of one pass: 8 bytes each are kept.
-pub(crate) const RECORDS_A_PASS: u64 = 4 << 20;
+const RECORDS_A_PASS: u64 = 4 << 20;
+
+/// The same where each may have been written by several threads at a time: of each up to 150 bytes
+/// are kept.
+const UNORDERED_A_PASS: u64 = 1 << 19;
 
 /// A record that is not there. No workload has so many versions.
 const ABSENT: u64 = u64::MAX;
+
+/// A record that was not written. Neither has one so many.
+const UNTOUCHED: u64 = ABSENT - 1;
 
 /// The records of a range, after all operations.
 pub(crate) struct FinalState {
@@ -28,6 +35,13 @@ pub(crate) struct FinalState {
 }
 
 impl FinalState {
+    /// The records of one pass over what was executed.
+    pub(crate) fn records_a_pass(executed: &[Done]) -> u64 {
+        let is_unordered =
+            |done: &Done| matches!(done.cut, Cut::Paced { .. }) && !done.cut.is_ordered();
+        if executed.iter().any(is_unordered) { UNORDERED_A_PASS } else { RECORDS_A_PASS }
+    }
+
     /// Goes through the operations that were executed: those of the job's traffic phases, in order,
     /// each with the steps that were done and how they were shared.
     pub(crate) fn replay(job: &dyn Job, executed: &[Done], range: Range<u64>) -> Self {
@@ -85,17 +99,53 @@ impl FinalState {
             }
             Cut::Paced { pace, batch, .. } => {
                 let batch = u64::from(batch);
-                let mut streams = streams(traffic, pace.threads);
-                let mut round = Unordered::default();
-                for (thread, stream) in (0u64..).zip(&mut streams) {
-                    for call in (thread..steps.div_ceil(batch)).step_by(pace.threads as usize) {
-                        let part = call * batch..steps.min((call + 1) * batch);
-                        let settled = |step| cut.settled(step, step);
-                        self.note(&mut round, thread, stream.as_mut(), part, settled);
-                    }
+                let mut is_written = vec![false; self.versions.len()];
+                for (thread, stream) in (0u64..).zip(streams(traffic, pace.threads)) {
+                    let calls = (thread..steps.div_ceil(batch)).step_by(pace.threads as usize);
+                    let part = calls.flat_map(|call| call * batch..steps.min((call + 1) * batch));
+                    let last = self.last_writes(stream, part, |step| cut.settled(step, step));
+                    self.join(&last, &mut is_written);
                 }
-                self.settle(round);
             }
+        }
+    }
+
+    /// The last write of one thread to each record of the range.
+    fn last_writes(
+        &self,
+        mut stream: Box<dyn Stream + '_>,
+        steps: impl Iterator<Item = u64>,
+        settled: impl Fn(u64) -> u64,
+    ) -> Vec<u64> {
+        let mut last = vec![UNTOUCHED; self.versions.len()];
+        let mut ops = Vec::new();
+        for step in steps {
+            ops.clear();
+            stream.step(step, settled(step), &mut ops);
+            for op in &ops {
+                let at = op.record.checked_sub(self.range.start).map(usize::try_from);
+                let slot = at.and_then(|at| last.get_mut(at.ok()?));
+                if let (Some(slot), Some(version)) = (slot, written(op)) {
+                    *slot = version;
+                }
+            }
+        }
+        last
+    }
+
+    /// Takes the last writes of a thread to those of the threads before it, of the same phase.
+    fn join(&mut self, last: &[u64], is_written: &mut [bool]) {
+        for ((record, &version), is_written) in (self.range.start..).zip(last).zip(is_written) {
+            if version == UNTOUCHED {
+                continue;
+            }
+            let mut versions = vec![version];
+            if *is_written {
+                versions.extend(self.rivals.remove(&record).into_iter().flatten());
+                versions.push(self.version(record).unwrap_or(ABSENT));
+            }
+            *is_written = true;
+            self.choose(record, versions);
         }
     }
 
@@ -141,16 +191,20 @@ impl FinalState {
 
     fn settle(&mut self, round: Unordered) {
         for (record, last_writes) in round {
-            let mut versions: Vec<u64> = last_writes.into_values().collect();
-            // Being absent is the last choice: a record that may be there is looked for.
-            versions.sort_unstable_by_key(|version| version.wrapping_add(1));
-            versions.dedup();
-            if let Some(version) = versions.pop() {
-                self.set(record, version);
-            }
-            if !versions.is_empty() {
-                self.rivals.insert(record, versions);
-            }
+            self.choose(record, last_writes.into_values().collect());
+        }
+    }
+
+    /// Any of these may be what the record has.
+    fn choose(&mut self, record: u64, mut versions: Vec<u64>) {
+        // Being absent is the last choice: a record that may be there is looked for.
+        versions.sort_unstable_by_key(|version| version.wrapping_add(1));
+        versions.dedup();
+        if let Some(version) = versions.pop() {
+            self.set(record, version);
+        }
+        if !versions.is_empty() {
+            self.rivals.insert(record, versions);
         }
     }
 
@@ -346,5 +400,39 @@ mod tests {
         // What had not been executed when the time was up has not happened.
         let some = FinalState::replay(&job, &[done(2, cut)], 0..10);
         assert_eq!((some.version(0), some.version(1)), (Some(0), Some(1)));
+    }
+
+    #[test]
+    fn a_record_of_an_open_loop_may_be_what_any_thread_left_there() {
+        let op = |step: u64| match step % 5 {
+            0 => Op::delete(step * 7 % 10),
+            1 => Op::read(step % 10),
+            _ => put(step * step % 10, step),
+        };
+        let (steps, threads, batch) = (61, 3, 2);
+        let job = Written((0..steps).map(op).collect());
+        let pace = crate::run::paced::Pace { calls: 31, threads, each_sees_all: false };
+        let cut = Cut::Paced { pace, rate: Some(1.0), batch, steps };
+        let executed = [done(steps, cut)];
+        let expected = |record: u64| {
+            let of = |thread: u64| {
+                let ops = (0..steps).filter(|step| step / 2 % 3 == thread).map(op);
+                ops.filter(|op| op.record == record).filter_map(|op| written(&op)).next_back()
+            };
+            let mut left: Vec<u64> = (0..3).filter_map(of).collect();
+            left.sort_unstable();
+            left.dedup();
+            if left.is_empty() { vec![ABSENT] } else { left }
+        };
+        for range in [0..10, 0..4, 4..10] {
+            let state = FinalState::replay(&job, &executed, range.clone());
+            for record in range {
+                let others = alternatives(&state, record).into_iter();
+                let all = std::iter::once(state.version(record)).chain(others);
+                let mut all: Vec<u64> = all.map(|version| version.unwrap_or(ABSENT)).collect();
+                all.sort_unstable();
+                assert_eq!(all, expected(record), "record {record}");
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use engines::{Engine, Error};
 
-use super::final_state::{FinalState, RECORDS_A_PASS};
+use super::final_state::FinalState;
 use crate::results::Verified;
 use crate::run::cut::fair_share;
 use crate::run::rounds::{Clocked, Rounds, Worker};
@@ -34,9 +34,10 @@ impl ReadBack<'_> {
         let mut clocked = Clocked::default();
         let mut verified = Verified::default();
         let count = self.job.record_count();
+        let at_once = FinalState::records_a_pass(self.executed);
         let mut start = 0;
         while start < count {
-            let range = start..count.min(start.saturating_add(RECORDS_A_PASS));
+            let range = start..count.min(start.saturating_add(at_once));
             let began = Instant::now();
             let state = FinalState::replay(self.job, self.executed, range.clone());
             clocked.wall += began.elapsed();
