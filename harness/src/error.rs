@@ -48,10 +48,26 @@ impl Error {
 /// Errors of temporary files name a path that means nothing to anybody: keeps what the operating
 /// system said.
 fn without_path(error: io::Error) -> io::Error {
-    let said = error
-        .get_ref()
-        .and_then(|wrapped| wrapped.source())
-        .and_then(|source| source.downcast_ref::<io::Error>())
-        .and_then(io::Error::raw_os_error);
-    said.map_or(error, io::Error::from_raw_os_error)
+    let text = error.get_ref().map(ToString::to_string);
+    match text.as_deref().and_then(|text| text.split_once(" at path \"")) {
+        Some((said, _)) => io::Error::new(error.kind(), said.to_owned()),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_files_are_not_named() {
+        let directory = Path::new("/no/such/directory");
+        let expected = std::fs::read_dir(directory).unwrap_err();
+        let expected = format!("cannot write here: {expected}");
+        let failed = |error: io::Error| Error::io("write", "here")(error).to_string();
+        assert_eq!(failed(tempfile::tempfile_in(directory).unwrap_err()), expected);
+        assert_eq!(failed(tempfile::NamedTempFile::new_in(directory).unwrap_err()), expected);
+        assert_eq!(failed(tempfile::tempdir_in(directory).unwrap_err()), expected);
+        assert_eq!(failed(std::fs::read(directory).unwrap_err()), expected);
+    }
 }

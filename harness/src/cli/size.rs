@@ -28,8 +28,11 @@ pub(crate) fn memory_size(text: &str) -> Result<u64, String> {
     };
     let number = plain(digits).and_then(|plain| plain.parse::<u64>().ok()).ok_or_else(wrong)?;
     let bytes = number.checked_mul(1 << shift).ok_or("more memory than there is anywhere")?;
-    if bytes == 0 { Err("no engine runs in no memory".to_owned()) } else { Ok(bytes) }
+    if bytes < LEAST_MEMORY { Err("expected at least 1M".to_owned()) } else { Ok(bytes) }
 }
+
+/// With less, some engines refuse to open.
+const LEAST_MEMORY: u64 = 1 << 20;
 
 /// Reads a count of at least one; `500_000` and `500,000` are taken too.
 pub(crate) fn count(text: &str) -> Result<NonZeroU64, String> {
@@ -145,9 +148,9 @@ mod tests {
     fn sizes_are_powers_of_1024() {
         assert_eq!(memory_size("256M"), Ok(256 << 20));
         assert_eq!(memory_size("1GiB"), Ok(1 << 30));
-        assert_eq!(memory_size("64k"), Ok(64 << 10));
-        assert_eq!(memory_size("1_000"), Ok(1_000));
-        for wrong in ["", "M", "-1", "1.5G", "12Q", "0", "0M", "99999999T", "é"] {
+        assert_eq!(memory_size("2048k"), Ok(2 << 20));
+        assert_eq!(memory_size("1_048_576"), Ok(1 << 20));
+        for wrong in ["", "M", "-1", "1.5G", "12Q", "0", "0M", "1", "1023K", "99999999T", "é"] {
             assert!(memory_size(wrong).is_err(), "{wrong}");
         }
     }

@@ -43,12 +43,14 @@ pub fn read_beside(inputs: &Inputs, path: &Path) -> Result<Comparison> {
     let text = inputs.text(path, MOST_BYTES)?;
     let wrong = |problem: String| Error::Usage(format!("{}: {problem}", path.display()));
     let value: serde_json::Value =
-        serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        serde_json::from_str(&text).map_err(|error| wrong(format!("{NO_RESULT}: {error}")))?;
     match value.get("schema").and_then(|schema| schema.as_str()) {
         Some(SCHEMA) => serde_json::from_value(value).map_err(|error| wrong(error.to_string())),
         Some(other) => Err(wrong(format!(
             "schema {other:?}, this program reads {SCHEMA:?}; an enginelab of its time reads it"
         ))),
-        None => Err(wrong(format!("no field \"schema\"; expected {SCHEMA:?}"))),
+        None => Err(wrong(format!("{NO_RESULT}: no field \"schema\"; expected {SCHEMA:?}"))),
     }
 }
+
+const NO_RESULT: &str = "expected a result that --out wrote";
