@@ -249,15 +249,14 @@ impl Background {
         let tables: Vec<_> = choice.tables().map(|table| table.info.number).collect();
         state.busy.extend(&tables);
         state.compaction_count += 1;
-        Running { choice, _busy: Busy { background: self, tables } }
+        Running { choice, busy: Busy { background: self, tables } }
     }
 }
 
-/// A compaction under way.
+/// A compaction that is to run.
 struct Running<'a> {
     choice: Choice,
-    /// Goes after the choice: when it does, superfluous tables have been let go.
-    _busy: Busy<'a>,
+    busy: Busy<'a>,
 }
 
 /// Tables that are read; free again when this goes.
@@ -324,12 +323,14 @@ impl Core {
 
     fn compact_until_stopped(&self) {
         let _watch = PanicWatch(self);
-        while let Some(running) = self.background.next_compaction(self) {
+        while let Some(Running { choice, busy }) = self.background.next_compaction(self) {
             let thread_count = self.home.options.background_threads.div_ceil(2);
             let lift_count = self.poison.lift_count();
-            if let Err(error) = self.carry_out(&running.choice, thread_count) {
+            if let Err(error) = self.carry_out(choice, thread_count) {
                 self.work_failed(lift_count, error);
             }
+            // Not before: superfluous tables have been let go now.
+            drop(busy);
         }
     }
 

@@ -93,7 +93,7 @@ impl Core {
         let thread_count = self.home.options.background_threads;
         let lift_count = self.poison.lift_count();
         plan.into_iter()
-            .try_for_each(|choice| self.carry_out(&choice, thread_count))
+            .try_for_each(|choice| self.carry_out(choice, thread_count))
             .map_err(|error| self.poison.set_by_work_since(lift_count, error))
             .inspect_err(|_| self.background.changed())
     }

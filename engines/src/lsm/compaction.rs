@@ -1,16 +1,23 @@
 //! Carrying out what the picker chose.
 //!
 //! 1. A move is a manifest record and nothing else.
-//! 2. A merge is cut into parts by key range (see `split`), about one table of output each.
+//! 2. A merge is cut by key range into sections, and these into parts (see `split`).
 //! 3. Threads take one part after the other, merge the inputs over its range, drop what nobody can
 //!    see any more (see `retention`) and write tables.
-//! 4. When all parts are done, their tables take the place of the inputs with one manifest record.
-//!    If one fails or the engine is closed, all of them are removed.
+//! 4. When all parts of a section are done, their tables take the place of those of the output
+//!    level that it covers, with one manifest record: so a merge of everything needs room for a
+//!    section or two beside the inputs, and not for all of them again. The other inputs stay until
+//!    the last section is done, and go with it. Until then they hold once more what lies in the
+//!    sections below them: the same entries, or newer ones than those that they hid.
+//! 5. If a part fails or the engine is closed, what is not installed is removed.
 //!
 //! No two tables of the output share a user key: parts and tables end between two of them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{AcqRel, Relaxed},
+};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -25,7 +32,7 @@ use super::output::OutputTable;
 use super::picker::{Choice, Merge};
 use super::reach::Reach;
 use super::retention::Retention;
-use super::split::{Part, split};
+use super::split::{Part, Section, split};
 use super::table::ReadOptions;
 use super::version::{TableFile, Version};
 use crate::{Error, Result};
@@ -35,10 +42,10 @@ const ENTRIES_PER_LOOK: u32 = 256;
 
 impl Core {
     /// Moves or merges on up to `thread_count` threads, this one included. Returns when the outcome
-    /// is installed, or without one when the engine is being closed.
-    pub(crate) fn carry_out(&self, choice: &Choice, thread_count: usize) -> Result<()> {
+    /// is installed, or without all of it when the engine is being closed.
+    pub(crate) fn carry_out(&self, choice: Choice, thread_count: usize) -> Result<()> {
         match choice {
-            Choice::Move { from, to, tables } => self.move_tables(*from, *to, tables),
+            Choice::Move { from, to, tables } => self.move_tables(from, to, &tables),
             Choice::Merge(merge) => self.merge(merge, thread_count),
         }
     }
@@ -55,39 +62,18 @@ impl Core {
         })
     }
 
-    fn merge(&self, merge: &Merge, thread_count: usize) -> Result<()> {
+    fn merge(&self, merge: Merge, thread_count: usize) -> Result<()> {
         let start = Instant::now();
         let debt = self.counters.read_debt_bytes.load(Relaxed);
+        let (output_level, input_bytes) = (merge.output_level, merge.input_bytes());
+        let reads_level0 = merge.inputs.iter().any(|(level, _)| *level == 0);
         let job = Job::new(self, merge)?;
-        let outputs = match job.run(thread_count) {
-            Ok(Some(outputs)) => outputs,
-            stopped_or_failed => {
-                job.discard();
-                return stopped_or_failed.map(drop);
-            }
-        };
-        let written = outputs.iter().map(|table| table.info.size).sum();
-        self.counters.merged(merge.output_level, merge.input_bytes(), written, start.elapsed());
-        if let Err(error) = self.home.sync_names() {
+        let outcome = job.run(thread_count);
+        let written_bytes = job.written_bytes.load(Relaxed);
+        self.counters.merged(output_level, input_bytes, written_bytes, start.elapsed());
+        if !outcome.inspect_err(|_| job.discard())? {
             job.discard();
-            return Err(error);
-        }
-        let pointer = merge.inputs.iter().filter(|(level, _)| *level == merge.output_level - 1);
-        let pointer = pointer.map(|(level, table)| (*level, &table.info.largest));
-        self.install(Change {
-            removed: merge
-                .inputs
-                .iter()
-                .map(|(level, table)| (*level, table.info.number))
-                .collect(),
-            added: outputs.into_iter().map(|table| (merge.output_level, table)).collect(),
-            pointer: pointer
-                .filter(|(level, _)| *level > 0)
-                .max_by(|a, b| super::key::compare(a.1, b.1))
-                .map(|(level, key)| (level, key.clone())),
-            ..Change::default()
-        })?;
-        if merge.inputs.iter().any(|(level, _)| *level == 0) {
+        } else if reads_level0 {
             // What was read meanwhile is paid for by the next merge.
             self.counters.read_debt_bytes.fetch_sub(debt, Relaxed);
         }
@@ -98,35 +84,66 @@ impl Core {
 /// A merge under way.
 struct Job<'a> {
     core: &'a Core,
-    merge: &'a Merge,
-    /// What was there when the merge began: deeper levels hold nothing more of the inputs' keys
-    /// than this tells.
-    version: Arc<Version>,
+    output_level: usize,
+    /// What lay below the output level when the merge began: nothing more of the inputs' keys can
+    /// get there meanwhile.
+    below: Version,
     snapshots: Vec<Sequence>,
-    parts: Vec<Part>,
+    sections: Vec<OpenSection>,
+    /// In key order, each with its section.
+    parts: Vec<(usize, Part)>,
     next_part: AtomicUsize,
-    merged_count: AtomicUsize,
+    /// How many are not installed. Held while one is: the inputs above must not go before the last.
+    open_section_count: Mutex<usize>,
+    /// The inputs above the output level.
+    upper: Vec<(usize, Arc<TableFile>)>,
+    written_bytes: AtomicU64,
     is_failed: AtomicBool,
-    outputs: Mutex<Vec<Arc<TableFile>>>,
+}
+
+/// A section that is not installed.
+struct OpenSection {
+    open_part_count: AtomicUsize,
+    tables: Mutex<Tables>,
+}
+
+#[derive(Default)]
+struct Tables {
+    replaced: Vec<Arc<TableFile>>,
+    outputs: Vec<Arc<TableFile>>,
 }
 
 impl<'a> Job<'a> {
-    fn new(core: &'a Core, merge: &'a Merge) -> Result<Self> {
+    fn new(core: &'a Core, merge: Merge) -> Result<Self> {
+        let split = split(&merge, &core.tables, core.home.options.table_bytes)?;
+        let output_level = merge.output_level;
+        let (mut sections, mut parts) = (Vec::new(), Vec::new());
+        for (at, section) in split.into_iter().enumerate() {
+            let Section { parts: own_parts, replaced } = section;
+            sections.push(OpenSection {
+                open_part_count: AtomicUsize::new(own_parts.len()),
+                tables: Mutex::new(Tables { replaced, outputs: Vec::new() }),
+            });
+            parts.extend(own_parts.into_iter().map(|part| (at, part)));
+        }
+        let is_upper = |(level, _): &(usize, Arc<TableFile>)| *level != output_level;
         Ok(Self {
             core,
-            merge,
-            version: Arc::clone(&core.view.load().version),
+            output_level,
+            below: core.view.load().version.below(output_level),
             snapshots: core.snapshots.list(),
-            parts: split(merge, &core.tables, core.home.options.table_bytes)?,
+            open_section_count: Mutex::new(sections.len()),
+            sections,
+            parts,
             next_part: AtomicUsize::new(0),
-            merged_count: AtomicUsize::new(0),
+            upper: merge.inputs.into_iter().filter(is_upper).collect(),
+            written_bytes: AtomicU64::new(0),
             is_failed: AtomicBool::new(false),
-            outputs: Mutex::default(),
         })
     }
 
-    /// Merges all parts; `None` if the engine is being closed.
-    fn run(&self, thread_count: usize) -> Result<Option<Vec<Arc<TableFile>>>> {
+    /// Merges all parts and installs all sections; false if the engine is being closed before.
+    fn run(&self, thread_count: usize) -> Result<bool> {
         let helper_count = thread_count.min(self.parts.len()).saturating_sub(1);
         let outcomes: Vec<_> = std::thread::scope(|scope| {
             let helpers: Vec<_> = (0..helper_count)
@@ -140,33 +157,69 @@ impl<'a> Job<'a> {
             std::iter::once(own).chain(helped).collect()
         });
         outcomes.into_iter().collect::<Result<Vec<()>>>()?;
-        if self.core.background.is_stopping() {
-            return Ok(None);
-        }
-        // The inputs are about to go: be sure that all of them was merged, whatever happened.
-        if self.merged_count.load(Relaxed) != self.parts.len() {
+        let is_done = *self.open_section_count.lock() == 0;
+        if !is_done && !self.core.background.is_stopping() {
             return Err(Error::Poisoned { cause: "a compaction did not merge all".to_owned() });
         }
-        Ok(Some(self.outputs.lock().clone()))
+        Ok(is_done)
     }
 
-    /// Merges one part after the other.
+    /// Merges one part after the other, and installs the sections that end with them.
     fn work(&self) -> Result<()> {
         while !self.is_over()
-            && let Some(part) = self.parts.get(self.next_part.fetch_add(1, Relaxed))
+            && let Some((section, part)) = self.parts.get(self.next_part.fetch_add(1, Relaxed))
         {
-            self.merge_part(part).inspect_err(|_| self.is_failed.store(true, Relaxed))?;
-            self.merged_count.fetch_add(1, Relaxed);
+            let section = &self.sections[*section];
+            self.merge_part(section, part)
+                .and_then(|is_whole| if is_whole { self.end_part(section) } else { Ok(()) })
+                .inspect_err(|_| self.is_failed.store(true, Relaxed))?;
         }
         Ok(())
+    }
+
+    /// Installs the section if that was its last part.
+    fn end_part(&self, section: &OpenSection) -> Result<()> {
+        if section.open_part_count.fetch_sub(1, AcqRel) > 1 {
+            return Ok(());
+        }
+        self.core.home.sync_names()?;
+        let mut open_section_count = self.open_section_count.lock();
+        let mut tables = section.tables.lock();
+        let number = |level| move |table: &Arc<TableFile>| (level, table.info.number);
+        let mut change = Change {
+            removed: tables.replaced.iter().map(number(self.output_level)).collect(),
+            added: (tables.outputs.iter().cloned())
+                .map(|table| (self.output_level, table))
+                .collect(),
+            ..Change::default()
+        };
+        if *open_section_count == 1 {
+            let upper = self.upper.iter().map(|(level, table)| (*level, table.info.number));
+            change.removed.extend(upper);
+            change.pointer = self.pointer();
+        }
+        self.core.install(change)?;
+        *open_section_count -= 1;
+        // What was replaced goes from the disk now, unless it is being read.
+        *tables = Tables::default();
+        Ok(())
+    }
+
+    /// Up to where the level above the output level is merged now; nobody asks that of level 0.
+    fn pointer(&self) -> Option<(usize, Vec<u8>)> {
+        let above = self.output_level - 1;
+        let keys = self.upper.iter().filter(|(level, _)| *level == above && above > 0);
+        let keys = keys.map(|(_, table)| &table.info.largest);
+        keys.max_by(|a, b| super::key::compare(a, b)).map(|key| (above, key.clone()))
     }
 
     fn is_over(&self) -> bool {
         self.is_failed.load(Relaxed) || self.core.background.is_stopping()
     }
 
-    fn merge_part(&self, part: &Part) -> Result<()> {
-        let mut input = self.open_inputs(part)?;
+    /// Returns whether it came to the end of the part.
+    fn merge_part(&self, section: &OpenSection, part: &Part) -> Result<bool> {
+        let mut input = self.open_inputs(section, part)?;
         match &part.start {
             None => input.seek_to_first()?,
             Some(start) => {
@@ -176,7 +229,7 @@ impl<'a> Job<'a> {
             }
         }
         let mut retention = Retention::new(&self.snapshots);
-        let mut reach = Reach::new(&self.version, self.merge.output_level, &self.core.home.options);
+        let mut reach = Reach::new(&self.below, self.output_level, &self.core.home.options);
         let mut output: Option<OutputTable<'_>> = None;
         let mut looked = 0;
         while input.valid() {
@@ -185,14 +238,14 @@ impl<'a> Job<'a> {
             if part.end.as_deref().is_some_and(|end| entry.user_key >= end) {
                 break;
             }
-            let below = || self.version.may_hold_below(self.merge.output_level, entry.user_key);
+            let below = || self.below.may_hold_below(self.output_level, entry.user_key);
             if retention.keeps(&entry, below) {
                 let is_wide = reach.extend(entry.user_key);
                 let ends = |output: &mut OutputTable<'_>| {
                     (is_wide || self.is_full(output)) && !output.ends_with(entry.user_key)
                 };
                 if let Some(ended) = output.take_if(ends) {
-                    self.finish(ended)?;
+                    self.finish(section, ended)?;
                 }
                 let output = match &mut output {
                     Some(output) => output,
@@ -209,11 +262,12 @@ impl<'a> Job<'a> {
             if looked == ENTRIES_PER_LOOK {
                 looked = 0;
                 if self.is_over() {
-                    return Ok(());
+                    return Ok(false);
                 }
             }
         }
-        output.map_or(Ok(()), |output| self.finish(output))
+        output.map_or(Ok(()), |output| self.finish(section, output))?;
+        Ok(true)
     }
 
     fn is_full(&self, output: &OutputTable<'_>) -> bool {
@@ -222,18 +276,22 @@ impl<'a> Job<'a> {
         output.size() >= table_bytes.saturating_add(table_bytes / 2)
     }
 
-    fn finish(&self, output: OutputTable<'_>) -> Result<()> {
+    fn finish(&self, section: &OpenSection, output: OutputTable<'_>) -> Result<()> {
         let table = output.finish()?;
-        self.outputs.lock().push(table);
+        self.written_bytes.fetch_add(table.info.size, Relaxed);
+        section.tables.lock().outputs.push(table);
         Ok(())
     }
 
     /// The inputs over the range of `part`: each table of level 0 for itself, the others by level.
-    fn open_inputs(&self, part: &Part) -> Result<MergeIter<'a>> {
+    fn open_inputs(&self, section: &OpenSection, part: &Part) -> Result<MergeIter<'a>> {
         let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
         let mut sources: Vec<Box<dyn InternalIterator + 'a>> = Vec::new();
-        let mut inputs: Vec<_> =
-            self.merge.inputs.iter().filter(|(_, table)| part.overlaps(table)).collect();
+        let replaced = section.tables.lock().replaced.clone();
+        let replaced = replaced.into_iter().map(|table| (self.output_level, table));
+        let mut inputs: Vec<_> = (self.upper.iter().cloned().chain(replaced))
+            .filter(|(_, table)| part.overlaps(table))
+            .collect();
         inputs.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.smallest().cmp(b.1.smallest())));
         for tables in inputs.chunk_by(|a, b| a.0 > 0 && a.0 == b.0) {
             if let [(0, table)] = tables {
@@ -247,11 +305,13 @@ impl<'a> Job<'a> {
         Ok(MergeIter::new(sources))
     }
 
-    /// Removes what was written.
+    /// Removes what was written and is not installed.
     fn discard(&self) {
-        for table in self.outputs.lock().drain(..) {
-            self.core.home.disposal.table(table.info.number);
-        }
+        let outputs = self
+            .sections
+            .iter()
+            .flat_map(|section| std::mem::take(&mut *section.tables.lock()).outputs);
+        outputs.for_each(|table| self.core.home.disposal.table(table.info.number));
     }
 }
 

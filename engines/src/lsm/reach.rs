@@ -146,7 +146,7 @@ mod tests {
             store.flush().unwrap();
         }
         let merge = plan_level0(&store.core.view.load().version, KeyRange::all()).unwrap();
-        store.core.carry_out(&merge, 1).unwrap();
+        store.core.carry_out(merge, 1).unwrap();
         let version = Arc::clone(&store.core.view.load().version);
         assert!(version.level_bytes(2) > 1_600_000 && version.level(0).is_empty());
         let steps = version.level(1).iter().map(|upper| {
@@ -163,7 +163,7 @@ mod tests {
         assert!(largest <= limit(&options) + 4 * options.table_bytes, "{largest} in one step");
         assert!(all < version.level_bytes(2) * 3 / 2, "{all} in all");
         for step in steps {
-            store.core.carry_out(&Choice::Merge(step), 1).unwrap();
+            store.core.carry_out(Choice::Merge(step), 1).unwrap();
         }
         for at in 0..8000 {
             let expected = if at % 50 == 0 { &b"new"[..] } else { &[7; 200] };

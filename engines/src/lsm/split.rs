@@ -1,7 +1,13 @@
-//! Cutting a merge into parts by key range.
+//! Cutting a merge by key range: into sections, and these into parts.
+//!
+//! A section is what is installed on its own. It begins and ends between two tables of the output
+//! level, so that these can go when it is done, long before the whole merge is. A part is what one
+//! thread merges at a time, about a table of output.
 //!
 //! Each input table offers keys that cut it into pieces of about equal size. Sorted together, with
 //! the size of the piece that each ends, they show where in the key space the bytes are.
+
+use std::sync::Arc;
 
 use super::picker::Merge;
 use super::table_cache::TableCache;
@@ -25,10 +31,31 @@ impl Part {
         self.start.as_deref().is_none_or(|start| start <= table.largest())
             && self.end.as_deref().is_none_or(|end| table.smallest() < end)
     }
+
+    /// Whether there is something on both sides of `key`.
+    fn can_be_cut_at(&self, key: &[u8]) -> bool {
+        self.start.as_deref().is_none_or(|start| start < key)
+            && self.end.as_deref().is_none_or(|end| key < end)
+    }
+
+    /// Cut at `cuts`, which lie in it, ascending.
+    fn cut(self, cuts: Vec<Vec<u8>>) -> Vec<Self> {
+        let starts = std::iter::once(self.start).chain(cuts.iter().cloned().map(Some));
+        let ends = cuts.iter().cloned().map(Some).chain(std::iter::once(self.end));
+        starts.zip(ends).map(|(start, end)| Self { start, end }).collect()
+    }
 }
 
-/// Parts of about `part_bytes` of input each.
-pub(crate) fn split(merge: &Merge, tables: &TableCache, part_bytes: u64) -> Result<Vec<Part>> {
+/// What is installed on its own, in key order.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) parts: Vec<Part>,
+    /// The tables of the output level that end with it.
+    pub(crate) replaced: Vec<Arc<TableFile>>,
+}
+
+/// Sections, with parts of about `part_bytes` of input each.
+pub(crate) fn split(merge: &Merge, tables: &TableCache, part_bytes: u64) -> Result<Vec<Section>> {
     let mut pieces = Vec::new();
     if merge.input_bytes() > part_bytes {
         for (_, table) in &merge.inputs {
@@ -37,14 +64,49 @@ pub(crate) fn split(merge: &Merge, tables: &TableCache, part_bytes: u64) -> Resu
             pieces.extend(keys.into_iter().map(|key| (key, piece_bytes)));
         }
     }
-    Ok(parts(cuts(pieces, merge.input_bytes(), part_bytes)))
+    pieces.sort();
+    let groups = group(merge.replaced(), part_bytes);
+    let cuts = groups.iter().skip(1).map(|group| group[0].smallest().to_vec()).collect();
+    let ranges = Part { start: None, end: None }.cut(cuts);
+    // Without tables in the output level all is one section.
+    let groups = groups.into_iter().chain(std::iter::once(Vec::new()));
+    let sections = ranges.into_iter().zip(groups).map(|(range, replaced)| {
+        let inside = pieces.iter().filter(|(key, _)| range.can_be_cut_at(key)).cloned();
+        let cuts = cuts_within(inside.collect(), part_bytes);
+        Section { parts: range.cut(cuts), replaced }
+    });
+    Ok(sections.collect())
 }
 
-/// Keys that cut `total_bytes` into parts of `part_bytes`, as far as `pieces`, each a user key and
-/// the bytes before it, show where they lie.
-fn cuts(mut pieces: Vec<(Vec<u8>, u64)>, total_bytes: u64, part_bytes: u64) -> Vec<Vec<u8>> {
-    pieces.sort();
-    let part_count = total_bytes.div_ceil(part_bytes.max(1)).max(1);
+/// Tables of one level, in groups of about `group_bytes` that lie side by side.
+fn group(mut tables: Vec<Arc<TableFile>>, group_bytes: u64) -> Vec<Vec<Arc<TableFile>>> {
+    tables.sort_by(|a, b| a.smallest().cmp(b.smallest()));
+    let mut groups: Vec<Vec<Arc<TableFile>>> = Vec::new();
+    let mut last_bytes = 0;
+    for table in tables {
+        let bytes = table.info.size;
+        match groups.last_mut() {
+            // Rather a little more than two small ones.
+            Some(group) if last_bytes + bytes <= group_bytes.saturating_add(group_bytes / 4) => {
+                group.push(table);
+                last_bytes += bytes;
+            }
+            _ => {
+                groups.push(vec![table]);
+                last_bytes = bytes;
+            }
+        }
+    }
+    groups
+}
+
+/// Keys that cut `pieces`, each a user key and the bytes before it, ascending, into parts of about
+/// `part_bytes`.
+fn cuts_within(pieces: Vec<(Vec<u8>, u64)>, part_bytes: u64) -> Vec<Vec<u8>> {
+    // Behind the last key there is about one more piece.
+    let last_bytes = pieces.last().map_or(0, |(_, bytes)| *bytes);
+    let total_bytes = pieces.iter().map(|(_, bytes)| bytes).sum::<u64>() + last_bytes;
+    let part_count = (total_bytes.saturating_add(part_bytes / 2) / part_bytes.max(1)).max(1);
     let even_bytes = total_bytes.div_ceil(part_count);
     let mut cuts: Vec<Vec<u8>> = Vec::new();
     let (mut seen, mut due) = (0u64, even_bytes);
@@ -60,20 +122,15 @@ fn cuts(mut pieces: Vec<(Vec<u8>, u64)>, total_bytes: u64, part_bytes: u64) -> V
     cuts
 }
 
-fn parts(cuts: Vec<Vec<u8>>) -> Vec<Part> {
-    let starts = std::iter::once(None).chain(cuts.iter().cloned().map(Some));
-    let ends = cuts.iter().cloned().map(Some).chain(std::iter::once(None));
-    starts.zip(ends).map(|(start, end)| Part { start, end }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn cut_at(piece_keys: &[&str], piece_bytes: u64, part_bytes: u64) -> Vec<String> {
-        let pieces = piece_keys.iter().map(|key| (key.as_bytes().to_vec(), piece_bytes)).collect();
-        let total = piece_bytes * (piece_keys.len() as u64 + 1);
-        let cuts = cuts(pieces, total, part_bytes);
+        let mut pieces: Vec<_> =
+            piece_keys.iter().map(|key| (key.as_bytes().to_vec(), piece_bytes)).collect();
+        pieces.sort();
+        let cuts = cuts_within(pieces, part_bytes);
         cuts.into_iter().map(|key| String::from_utf8(key).unwrap()).collect()
     }
 
@@ -94,9 +151,10 @@ mod tests {
 
     #[test]
     fn parts_follow_one_another_without_a_gap() {
-        let parts = parts(vec![b"g".to_vec(), b"p".to_vec()]);
+        let whole = Part { start: Some(b"c".to_vec()), end: None };
+        let parts = whole.cut(vec![b"g".to_vec(), b"p".to_vec()]);
         assert_eq!(parts.len(), 3);
-        assert_eq!((&parts[0].start, &parts[2].end), (&None, &None));
+        assert_eq!((parts[0].start.as_deref(), &parts[2].end), (Some(&b"c"[..]), &None));
         for pair in parts.windows(2) {
             assert_eq!(pair[0].end, pair[1].start);
         }

@@ -3,7 +3,8 @@
 //! # Invariants
 //! - Level 0 holds tables that may overlap, the newest first: it has the larger number.
 //! - In every other level tables are sorted and share no user key.
-//! - For one user key everything in a level is newer than everything in the levels below it.
+//! - For one user key everything in a level is newer than everything in the levels below it, or
+//!   the same: while a merge is installed section by section, or where that was cut short.
 //! - A version never changes. Whoever reads holds one, and with it all its tables: a table that is
 //!   in no version any more is removed from disk when its last holder lets go of it.
 
@@ -95,6 +96,13 @@ impl Version {
             &tables[start..start + count]
         };
         tables.iter().filter(move |table| table.range().overlaps(range))
+    }
+
+    /// The levels below `level` alone.
+    pub(crate) fn below(&self, level: usize) -> Self {
+        let mut below = self.clone();
+        below.levels[..=level].iter_mut().for_each(Vec::clear);
+        below
     }
 
     /// Whether a level below `level` may hold `key`.

@@ -78,6 +78,12 @@ impl Merge {
     pub(crate) fn input_bytes(&self) -> u64 {
         self.inputs.iter().map(|(_, table)| table.info.size).sum()
     }
+
+    /// The inputs that are in the output level already.
+    pub(crate) fn replaced(&self) -> Vec<Arc<TableFile>> {
+        let replaced = self.inputs.iter().filter(|(level, _)| *level == self.output_level);
+        replaced.map(|(_, table)| Arc::clone(table)).collect()
+    }
 }
 
 /// What decides.
