@@ -23,6 +23,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::core::Core;
+use super::garbage::SKETCHED_TABLES_MAX;
 use super::iterator::InternalIterator;
 use super::key::{ParsedKey, SEEK_KIND, Sequence, push_internal_key, user_key};
 use super::level_iter::LevelIter;
@@ -89,6 +90,7 @@ struct Job<'a> {
     /// get there meanwhile.
     below: Version,
     snapshots: Vec<Sequence>,
+    has_sketches: bool,
     sections: Vec<OpenSection>,
     /// In key order, each with its section.
     parts: Vec<(usize, Part)>,
@@ -126,11 +128,13 @@ impl<'a> Job<'a> {
             });
             parts.extend(own_parts.into_iter().map(|part| (at, part)));
         }
+        let version = Arc::clone(&core.view.load().version);
         let is_upper = |(level, _): &(usize, Arc<TableFile>)| *level != output_level;
         Ok(Self {
             core,
             output_level,
-            below: core.view.load().version.below(output_level),
+            has_sketches: version.tables().count() <= SKETCHED_TABLES_MAX,
+            below: version.below(output_level),
             snapshots: core.snapshots.list(),
             open_section_count: Mutex::new(sections.len()),
             sections,
@@ -251,8 +255,7 @@ impl<'a> Job<'a> {
                     Some(output) => output,
                     None => {
                         reach.restart();
-                        let number = self.core.file_numbers.take();
-                        output.insert(OutputTable::create(&self.core.home, number)?)
+                        output.insert(self.create_output()?)
                     }
                 };
                 output.add(&entry, key, input.value())?;
@@ -268,6 +271,11 @@ impl<'a> Job<'a> {
         }
         output.map_or(Ok(()), |output| self.finish(section, output))?;
         Ok(true)
+    }
+
+    fn create_output(&self) -> Result<OutputTable<'a>> {
+        let output = OutputTable::create(&self.core.home, self.core.file_numbers.take())?;
+        Ok(if self.has_sketches { output.with_sketch() } else { output })
     }
 
     fn is_full(&self, output: &OutputTable<'_>) -> bool {

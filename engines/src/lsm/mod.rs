@@ -34,6 +34,7 @@ mod recovery;
 mod write;
 
 mod counters;
+mod garbage;
 mod group;
 mod inventory;
 mod janitor;

@@ -53,7 +53,7 @@ impl<'a> OutputTable<'a> {
         })
     }
 
-    /// The same, with a sketch of its keys. Only of the tables of level 0 somebody asks for one.
+    /// The same, with a sketch of its keys.
     pub(crate) fn with_sketch(self) -> Self {
         Self { keys: Some(KeySketch::default()), ..self }
     }

@@ -1,33 +1,57 @@
-//! Slowing writers down before they would have to stop.
+//! Slowing writers down before they would have to stop, and before they take too much space.
 //!
 //! Without it writers run at full speed into the moment when no memtable is free, and then stand
-//! still until a flush is done: a tenth of a second or more for one unlucky write. So once the last
-//! free memtable is being filled, or level 0 has grown past its threshold, writes are admitted at
-//! about the rate at which memtables are flushed: many short waits instead of one long one.
+//! still until a flush is done: a tenth of a second or more for one unlucky write. So writes pay
+//! for the bytes that they bring, in time that they sleep, as long as background work does not keep
+//! up: many short waits instead of one long one. What a byte costs is told in the time in which one
+//! thread flushes it:
+//! - as much while the last free memtable is being filled;
+//! - as much more for each table of level 0 over its threshold, where flushing alone does not help;
+//! - more and more as garbage grows beyond what a merge that keeps up would leave, so that it never
+//!   gets to be as much as half of the rest, whatever the machine can merge.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What is owed is slept off in pieces of about this: shorter sleeps take longer than asked.
-const SLEEP: Duration = Duration::from_millis(1);
+/// What is owed is slept off in pieces of about this: shorter ones are mostly the system's overhead,
+/// longer ones are what the slowest of a thousand operations take.
+const SLEEP: Duration = Duration::from_micros(150);
 /// No single write pays more than this at once.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
+/// Garbage beside what is to be kept from which on writes pay for it.
+const GARBAGE_FREE: f64 = 0.25;
+/// By so much more garbage a byte costs as much again as flushing it.
+const GARBAGE_STEP: f64 = 0.04;
+
 /// How hard background work is pressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Pressure {
     /// The active memtable is the last one that is free.
     pub(crate) is_last_memtable: bool,
     /// Level-0 tables beyond the threshold for slowing down.
     pub(crate) level0_excess: usize,
+    /// What level 0 holds in vain against all that is not.
+    pub(crate) garbage: f64,
 }
 
-/// Admits bytes at a measured rate while there is pressure.
+impl Pressure {
+    /// What a byte costs, in times of its flush.
+    #[expect(clippy::cast_precision_loss, reason = "a count of tables")]
+    fn price(self) -> f64 {
+        let is_pressed = self.is_last_memtable || self.level0_excess > 0;
+        let garbage = (self.garbage - GARBAGE_FREE).max(0.0) / GARBAGE_STEP;
+        f64::from(u8::from(is_pressed)) + self.level0_excess as f64 + garbage
+    }
+}
+
+/// Lets writes pay while there is pressure.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     /// At which one thread flushes; 0 until measured.
     flushed_bytes_per_second: AtomicU64,
-    owed_ns: AtomicU64,
+    /// Below 0 is what was slept too long.
+    owed_ns: AtomicI64,
 }
 
 impl Throttle {
@@ -41,33 +65,39 @@ impl Throttle {
     }
 
     /// How long to sleep before another `bytes` are written.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a duration")]
     pub(crate) fn delay(&self, bytes: usize, pressure: Pressure) -> Option<Duration> {
         let rate = self.flushed_bytes_per_second.load(Relaxed);
-        let is_pressed = pressure.is_last_memtable || pressure.level0_excess > 0;
-        if !is_pressed || rate == 0 {
+        let price = pressure.price();
+        if price == 0.0 || rate == 0 {
             self.owed_ns.store(0, Relaxed);
             return None;
         }
-        // Each table over the threshold costs as much again: flushing alone does not help there.
-        let factor = 1 + pressure.level0_excess as u128;
-        let nanos = bytes as u128 * 1_000_000_000 * factor / u128::from(rate);
-        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
-        let owed = self.owed_ns.load(Relaxed).saturating_add(nanos);
-        if owed < u64::try_from(SLEEP.as_nanos()).unwrap_or(u64::MAX) {
-            self.owed_ns.store(owed, Relaxed);
-            return None;
-        }
-        self.owed_ns.store(0, Relaxed);
-        Some(Duration::from_nanos(owed).min(LONGEST_SLEEP))
+        // Saturates.
+        let nanos = (price * bytes as f64 * 1e9 / rate as f64) as i64;
+        let owed = self.owed_ns.load(Relaxed).saturating_add(nanos).min(nanos_of(LONGEST_SLEEP));
+        self.owed_ns.store(owed, Relaxed);
+        let owed = Duration::from_nanos(u64::try_from(owed).unwrap_or_default());
+        Some(owed).filter(|owed| *owed >= SLEEP)
+    }
+
+    /// So long was slept.
+    pub(crate) fn slept(&self, slept: Duration) {
+        // Oversleeping is paid back, but does not buy a rush.
+        let left = self.owed_ns.load(Relaxed).saturating_sub(nanos_of(slept));
+        self.owed_ns.store(left.max(-nanos_of(LONGEST_SLEEP)), Relaxed);
     }
 }
 
+fn nanos_of(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const NONE: Pressure = Pressure { is_last_memtable: false, level0_excess: 0 };
-    const LAST: Pressure = Pressure { is_last_memtable: true, level0_excess: 0 };
+    const NONE: Pressure = Pressure { is_last_memtable: false, level0_excess: 0, garbage: 0.0 };
+    const LAST: Pressure = Pressure { is_last_memtable: true, ..NONE };
 
     fn throttle() -> Throttle {
         let throttle = Throttle::default();
@@ -76,29 +106,46 @@ mod tests {
         throttle
     }
 
+    /// How long 100 writes of 10,000 bytes sleep, which are flushed in 10 milliseconds.
+    fn slept(pressure: Pressure) -> Duration {
+        let throttle = throttle();
+        let sleeps = (0..100).filter_map(|_| {
+            throttle.delay(10_000, pressure).inspect(|sleep| throttle.slept(*sleep))
+        });
+        sleeps.sum()
+    }
+
     #[test]
     fn without_pressure_nobody_waits() {
         assert_eq!(throttle().delay(1 << 30, NONE), None);
+        assert_eq!(throttle().delay(1 << 30, Pressure { garbage: GARBAGE_FREE, ..NONE }), None);
         assert_eq!(Throttle::default().delay(1 << 30, LAST), None);
     }
 
     #[test]
     fn writes_are_admitted_at_the_rate_of_flushes() {
+        assert_eq!(slept(LAST), Duration::from_millis(10));
         let throttle = throttle();
-        let slept: Duration = (0..1000).filter_map(|_| throttle.delay(1000, LAST)).sum();
-        assert_eq!(slept, Duration::from_millis(10));
+        assert_eq!(throttle.delay(14_000, LAST), None);
         // What is owed is forgotten when the pressure is gone.
-        assert_eq!(throttle.delay(99_000, LAST), None);
         assert_eq!(throttle.delay(0, NONE), None);
-        assert_eq!(throttle.delay(99_000, LAST), None);
+        assert_eq!(throttle.delay(14_000, LAST), None);
+        assert_eq!(throttle.delay(1_000, LAST), Some(SLEEP));
+        // Too long a sleep counts for the writes to come.
+        throttle.slept(SLEEP * 2);
+        assert_eq!(throttle.delay(29_000, LAST), None);
+        assert_eq!(throttle.delay(1_000, LAST), Some(SLEEP));
     }
 
     #[test]
-    fn every_table_over_the_threshold_slows_down_further_and_no_write_pays_for_all() {
-        let throttle = throttle();
+    fn tables_over_the_threshold_and_garbage_cost_more_and_no_write_pays_for_all() {
         let excess = |level0_excess| Pressure { level0_excess, ..NONE };
-        assert_eq!(throttle.delay(100_000, excess(1)), Some(Duration::from_millis(2)));
-        assert_eq!(throttle.delay(100_000, excess(4)), Some(Duration::from_millis(5)));
-        assert_eq!(throttle.delay(1 << 30, LAST), Some(LONGEST_SLEEP));
+        assert_eq!(slept(excess(1)), Duration::from_millis(20));
+        assert_eq!(slept(excess(4)), Duration::from_millis(50));
+        let garbage = |steps: f64| GARBAGE_STEP.mul_add(steps, GARBAGE_FREE);
+        let close = |a: Duration, ms: f64| (a.as_secs_f64() * 1e3 - ms).abs() < 0.2;
+        assert!(close(slept(Pressure { garbage: garbage(0.5), ..NONE }), 5.0));
+        assert!(close(slept(Pressure { garbage: garbage(3.0), ..LAST }), 40.0));
+        assert_eq!(throttle().delay(1 << 30, LAST), Some(LONGEST_SLEEP));
     }
 }

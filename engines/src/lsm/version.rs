@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::edit::{LEVEL_COUNT, TableInfo};
 use super::filename::FileNumber;
+use super::garbage;
 use super::janitor::Disposal;
 use super::key::user_key;
 use super::key_count::KeySketch;
@@ -25,6 +26,8 @@ pub(crate) struct Version {
     levels: [Vec<Arc<TableFile>>; LEVEL_COUNT],
     /// Where the last compaction of each level ended: an internal key, or nothing.
     pointers: [Vec<u8>; LEVEL_COUNT],
+    /// See [`garbage::estimate`].
+    garbage: Option<f64>,
 }
 
 impl Version {
@@ -41,6 +44,7 @@ impl Version {
         }
         version.sort();
         version.check_disjoint()?;
+        version.garbage = garbage::estimate(&version);
         Ok(version)
     }
 
@@ -62,6 +66,11 @@ impl Version {
     pub(crate) fn tables(&self) -> impl Iterator<Item = (usize, &Arc<TableFile>)> {
         let levels = self.levels.iter().enumerate();
         levels.flat_map(|(level, tables)| tables.iter().map(move |table| (level, table)))
+    }
+
+    /// What level 0 holds in vain against all that is not; `None` if that is not known.
+    pub(crate) fn garbage(&self) -> Option<f64> {
+        self.garbage
     }
 
     pub(crate) fn level_bytes(&self, level: usize) -> u64 {
@@ -126,6 +135,7 @@ impl Version {
         }
         next.sort();
         next.check_disjoint()?;
+        next.garbage = garbage::estimate(&next);
         Ok(next)
     }
 
@@ -167,7 +177,7 @@ pub(crate) struct TableFile {
     /// Known to hold one version of each of its keys and no deletion. False for tables that were
     /// there at open: the manifest does not tell.
     pub(crate) is_clean: bool,
-    /// What keys it holds; known of tables that were flushed since open.
+    /// What keys it holds; known of tables that were written since open.
     pub(crate) keys: Option<KeySketch>,
     disposal: Disposal,
     is_doomed: AtomicBool,

@@ -248,20 +248,25 @@ impl Core {
         let options = &self.home.options;
         let (active_bytes, pressure) = {
             let view = self.view.load();
-            let level0_count = view.version.level(0).len();
-            let pressure = Pressure {
-                is_last_memtable: view.frozen.len() + 1 >= options.memtable_count,
-                level0_excess: match self.background.is_paused() {
-                    true => 0,
-                    false => level0_count.saturating_sub(options.level0_slowdown_tables),
+            let is_last_memtable = view.frozen.len() + 1 >= options.memtable_count;
+            let pressure = match self.background.is_paused() {
+                // No merge would end it.
+                true => Pressure { is_last_memtable, ..Pressure::default() },
+                false => Pressure {
+                    is_last_memtable,
+                    level0_excess: (view.version.level(0).len())
+                        .saturating_sub(options.level0_slowdown_tables),
+                    garbage: view.version.garbage().unwrap_or_default(),
                 },
             };
             (view.active.bytes(), pressure)
         };
         if let Some(delay) = self.throttle.delay(bytes, pressure) {
             // The log stays locked: others must not overtake.
+            let start = Instant::now();
             std::thread::sleep(delay);
-            self.counters.stalled(delay);
+            self.throttle.slept(start.elapsed());
+            self.counters.stalled(start.elapsed());
         }
         if active_bytes < options.memtable_bytes {
             return Ok(());

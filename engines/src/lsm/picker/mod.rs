@@ -4,9 +4,10 @@
 //! Level 0 is where tables gather: under pure inserts nothing is rewritten there. All of it is
 //! merged into level 1 at once, when the first of these holds:
 //! 1. It has `level0_tables` tables: reads stay bounded, whatever nobody has read so far.
-//! 2. It has grown to half of what lies below: so what was overwritten takes no more than about
-//!    half of the live data again. While nothing lies below, half of what it holds of different
-//!    keys counts (see the `key_count` module): overwriting fills level 0 with the same ones.
+//! 2. A fifth of all there is has been overwritten by it or in it (see the `garbage` module): with
+//!    what is written until the merge is done, it takes about a third more than it would have to.
+//!    Of tables that were there at open that is not known: there half of what lies below counts,
+//!    overwritten or not.
 //! 3. Reads have paid for it: every read that looks through more level-0 tables than one adds
 //!    what that costs to an account, and when the account has reached what the merge would cost,
 //!    the merge is due. So reads never pay more than twice what the best decision in hindsight
@@ -26,7 +27,6 @@ use std::sync::Arc;
 
 use crate::lsm::edit::LEVEL_COUNT;
 use crate::lsm::filename::FileNumber;
-use crate::lsm::key_count::KeySketch;
 use crate::lsm::options::Options;
 use crate::lsm::reach::is_too_wide;
 use crate::lsm::version::{TableFile, UserRange, Version};
@@ -37,6 +37,9 @@ pub(crate) use by_hand::{fitting_level, plan_below_level0, plan_full_compaction,
 
 /// Fewer level-0 tables than these are not worth a merge for space or reads.
 const LEVEL0_WORTHWHILE: usize = 4;
+
+/// So much garbage beside what is to be kept is worth a merge.
+const GARBAGE_MAX: f64 = 0.2;
 
 /// What a lookup pays for each level-0 table it asks beyond the first, in bytes of compaction
 /// that take as long: a filter or index search against about 200 MB/s.
@@ -135,26 +138,13 @@ impl Situation<'_> {
             return by_count;
         }
         let below: u64 = (1..LEVEL_COUNT).map(|level| self.version.level_bytes(level)).sum();
-        let by_space = match below {
-            0 => self.level0_repeats(bytes),
-            _ => ratio(bytes, below.div_ceil(2)),
+        let by_space = match self.version.garbage() {
+            Some(garbage) => garbage / GARBAGE_MAX,
+            None if below == 0 => 0.0,
+            None => ratio(bytes, below.div_ceil(2)),
         };
         let cost = bytes + self.version.level_bytes(1);
         by_count.max(by_space).max(ratio(self.read_debt_bytes, cost))
-    }
-
-    /// What level 0 holds more than once, against half of the rest.
-    #[expect(clippy::cast_precision_loss, reason = "a score needs no more than a few digits")]
-    fn level0_repeats(&self, level0_bytes: u64) -> f64 {
-        let (mut keys, mut known_bytes) = (KeySketch::default(), 0);
-        for table in self.version.level(0) {
-            if let Some(sketch) = &table.keys {
-                keys.merge(sketch);
-                known_bytes += table.info.size;
-            }
-        }
-        let repeated_bytes = known_bytes as f64 * keys.repeated();
-        2.0 * repeated_bytes / (level0_bytes as f64 - repeated_bytes).max(1.0)
     }
 
     /// All of level 0, with what it overlaps in level 1. Tables that overlap nothing move first.

@@ -5,6 +5,7 @@ use crate::KeyRange;
 use crate::lsm::edit::TableInfo;
 use crate::lsm::janitor::Disposal;
 use crate::lsm::key::{EntryKind, Sequence, push_internal_key};
+use crate::lsm::key_count::KeySketch;
 
 const MIB: u64 = 1 << 20;
 
@@ -107,26 +108,36 @@ fn level_zero_is_merged_when_it_is_half_of_what_lies_below() {
 }
 
 #[test]
-fn level_zero_is_merged_when_it_holds_the_same_keys_again_and_nothing_lies_below() {
-    let picked_of = |keys: [std::ops::Range<u32>; 5]| {
-        let tables = (10..).zip(keys).map(|(number, keys)| {
-            let plain = table((0, number, "a", "z", 1), true);
-            let mut sketch = KeySketch::default();
-            keys.for_each(|key| sketch.add(&key.to_be_bytes()));
-            let table =
-                TableFile::written(plain.info.clone(), true, Some(sketch), Disposal::nowhere());
-            (0, table)
-        });
-        pick_with(&Version::new(tables).unwrap(), &[], 0)
+fn level_zero_is_merged_when_a_fifth_of_all_is_overwritten() {
+    let table_of = |level, number, keys: std::ops::Range<u32>| {
+        let mut sketch = KeySketch::default();
+        keys.clone().for_each(|key| sketch.add(&key.to_be_bytes()));
+        // As many KiB as thousands of keys.
+        let mut info = table((level, number, "a", "z", 0), true).info.clone();
+        info.size = u64::from(keys.end - keys.start) / 1000 * 1024;
+        (level, TableFile::written(info, true, Some(sketch), Disposal::nowhere()))
+    };
+    let picked_of = |below: u32, level0: &[std::ops::Range<u32>]| {
+        let level0 = (10..).zip(level0).map(|(number, keys)| table_of(0, number, keys.clone()));
+        let below = (below > 0).then(|| table_of(1, 1, 0..below));
+        pick_with(&Version::new(level0.chain(below)).unwrap(), &[], 0)
     };
     let k = 10_000;
-    let news = [0..k, k..2 * k, 2 * k..3 * k, 3 * k..4 * k, 4 * k..5 * k];
-    assert_eq!(picked_of(news), Picked::Nothing);
-    // Four different ones, and one of them again: a quarter more.
-    assert_eq!(picked_of([0..k, k..2 * k, 2 * k..3 * k, 3 * k..4 * k, 0..k]), Picked::Nothing);
-    // Three different ones, two of them again: two thirds more.
-    let again = picked_of([0..k, k..2 * k, 2 * k..3 * k, 0..k, k..2 * k]);
-    assert_eq!(again, Picked::Merge((10..15).map(|number| (0, number)).collect(), 1));
+    let all_of = |count: u64| -> Vec<_> { (10..10 + count).map(|number| (0, number)).collect() };
+    // New keys take no space twice, however many they are and whatever lies below.
+    let news = [10 * k..12 * k, 12 * k..14 * k, 14 * k..16 * k, 16 * k..18 * k];
+    assert_eq!(picked_of(0, &news), Picked::Nothing);
+    assert_eq!(picked_of(k, &news), Picked::Nothing);
+    // Half a table in vain beside four and a half, and one and a half beside three and a half.
+    let half = [0..k, k..2 * k, 2 * k..3 * k, 3 * k..4 * k, 7 * k / 2..9 * k / 2];
+    assert_eq!(picked_of(0, &half), Picked::Nothing);
+    let more = [0..k, k..2 * k, 2 * k..3 * k, 5 * k / 2..7 * k / 2, 0..k];
+    assert_eq!(picked_of(0, &more), Picked::Merge(all_of(5), 1));
+    // Four in vain beside thirty, and beside ten.
+    let again = [0..k, k..2 * k, 2 * k..3 * k, 3 * k..4 * k];
+    assert_eq!(picked_of(30 * k, &again), Picked::Nothing);
+    let inputs = all_of(4).into_iter().chain([(1, 1)]).collect();
+    assert_eq!(picked_of(10 * k, &again), Picked::Merge(inputs, 1));
 }
 
 #[test]
