@@ -188,7 +188,8 @@ impl<'a> Job<'a> {
         }
         self.core.home.sync_names()?;
         let mut open_section_count = self.open_section_count.lock();
-        let mut tables = section.tables.lock();
+        // Out of reach of `discard`: if this fails, nobody knows whether the manifest names them.
+        let tables = std::mem::take(&mut *section.tables.lock());
         let number = |level| move |table: &Arc<TableFile>| (level, table.info.number);
         let mut change = Change {
             removed: tables.replaced.iter().map(number(self.output_level)).collect(),
@@ -204,8 +205,6 @@ impl<'a> Job<'a> {
         }
         self.core.install(change)?;
         *open_section_count -= 1;
-        // What was replaced goes from the disk now, unless it is being read.
-        *tables = Tables::default();
         Ok(())
     }
 

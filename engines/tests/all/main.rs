@@ -25,5 +25,6 @@ mod lsm_model;
 mod lsm_read_only;
 mod lsm_reads;
 mod lsm_repair;
+mod lsm_sections;
 mod lsm_threads;
 mod records;
