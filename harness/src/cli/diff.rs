@@ -48,10 +48,7 @@ pub fn diff(args: &DiffArgs) -> Result<Ending> {
     check_same_work(&before.workload, &after.workload)?;
     let diff = Diff::new(&before, &after, args.threshold / 100.0);
     super::print(&match args.json {
-        true => {
-            let text = serde_json::to_string_pretty(&diff);
-            text.map_err(|error| Error::Usage(error.to_string()))? + "\n"
-        }
+        true => json::render(&diff)?,
         false => in_words(&diff, args.threshold),
     })?;
     Ok(if diff.has_regression() { Ending::Badly } else { Ending::Well })

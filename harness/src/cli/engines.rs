@@ -6,6 +6,7 @@ use engines::{Capabilities, Durability, OpenOptions};
 use serde::Serialize;
 
 use crate::report::figures::grouped;
+use crate::report::json;
 use crate::report::terminal::wrapped;
 use crate::run::plan::kind_word;
 use crate::{Error, Result};
@@ -129,14 +130,10 @@ impl ListedCapabilities {
 /// [`Error::Io`] if it cannot be written.
 pub fn list(args: &EnginesArgs) -> Result<()> {
     let engines: Vec<Listed> = registry::all().iter().map(Listed::new).collect();
-    let text = if args.json {
-        let json = serde_json::to_string_pretty(&engines)
-            .map_err(|error| Error::Usage(error.to_string()))?;
-        json + "\n"
-    } else {
-        engines.iter().map(in_words).collect::<Vec<_>>().join("\n")
-    };
-    super::print(&text)
+    super::print(&match args.json {
+        true => json::render(&engines)?,
+        false => engines.iter().map(in_words).collect::<Vec<_>>().join("\n"),
+    })
 }
 
 fn in_words(engine: &Listed) -> String {

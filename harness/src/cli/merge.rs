@@ -58,8 +58,7 @@ pub fn merge(args: &MergeArgs) -> Result<()> {
         }
     }
     let merged = Merged { schema: "enginelab.merged/1", results: &results };
-    let text = serde_json::to_string_pretty(&merged);
-    let text = text.map_err(|error| Error::Usage(error.to_string()))? + "\n";
+    let text = json::render(&merged)?;
     interrupt::check()?;
     if let Some(out) = &args.out {
         output::replace(out, &text)?;

@@ -1,14 +1,16 @@
 //! `enginelab record WORKLOAD`: what a workload does, as a trace.
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
 
 use super::size;
 use super::workloads::WorkloadCommand;
 use crate::files::{Inputs, output};
 use crate::report::figures::grouped;
+use crate::report::json;
 use crate::results::Client;
 use crate::workload::Workload;
 use crate::workload::trace::{TraceArgs, record};
@@ -29,6 +31,17 @@ pub struct RecordArgs {
     /// thread did what they do, in turn [default: 1, or what the workload says]
     #[arg(long, value_name = "T", value_parser = size::threads)]
     pub threads: Option<NonZeroU32>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What was recorded.
+#[derive(Serialize)]
+struct Recorded<'a> {
+    trace: &'a Path,
+    operations: u64,
 }
 
 /// What keys, values and operations are derived from unless something else is asked for.
@@ -69,8 +82,10 @@ pub(super) fn run(what: &WorkloadCommand<RecordArgs>) -> Result<()> {
         };
         Ok(())
     })?;
-    let text = format!("{}: {} operations\n", args.out.display(), grouped(operations));
-    super::print(&text)
+    super::print(&match args.json {
+        true => json::render(&Recorded { trace: &args.out, operations })?,
+        false => format!("{}: {} operations\n", args.out.display(), grouped(operations)),
+    })
 }
 
 /// Refuses flags that mean something when a trace is replayed, or where operations are made.

@@ -25,9 +25,13 @@ pub struct ReportArgs {
     /// Show the ratios of these two engines; may be given more than once [default: bitcask,lsm]
     #[arg(long, value_name = "A,B", value_parser = size::pair)]
     pub pair: Vec<(String, String)>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
-/// Writes the reports that were asked for; without any, prints the one for a terminal.
+/// Writes the reports that were asked for; without any, prints the one for a terminal, or JSON.
 ///
 /// # Errors
 /// [`Error::Usage`] for what is no result, and files that cannot be written or are the result.
@@ -41,9 +45,10 @@ pub fn report(args: &ReportArgs) -> Result<()> {
             return Err(Error::Usage(format!("--pair names {name}, which did not run")));
         }
     }
-    if args.files.is_empty() {
+    if args.files.is_empty() && !args.json {
         return super::print_as_is(&terminal::render(&comparison, &args.pair, colour()));
     }
     interrupt::check()?;
-    args.files.write(&comparison, &args.pair)
+    args.files.write(&comparison, &args.pair)?;
+    if args.json { super::print(&json::render(&comparison)?) } else { Ok(()) }
 }

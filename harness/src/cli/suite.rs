@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
+use serde::Serialize;
 
 use super::Ending;
 use super::compare::{self, CommonArgs};
@@ -36,10 +37,37 @@ pub struct SuiteArgs {
     #[arg(long)]
     pub list: bool,
 
+    /// Print JSON: the list, or at the end what ran and what did not
+    #[arg(long)]
+    pub json: bool,
+
     /// Flags of `enginelab compare` that all of them are given, after --, in place of those that
     /// they have themselves
     #[arg(last = true, value_name = "FLAGS")]
     pub flags: Vec<String>,
+}
+
+/// A comparison as `--list --json` tells it.
+#[derive(Serialize)]
+struct Listed {
+    name: &'static str,
+    command: String,
+}
+
+/// What `--json` tells at the end.
+#[derive(Serialize)]
+struct Outcome {
+    page: PathBuf,
+    finished: Vec<Finished>,
+    not_run: Vec<NotRun>,
+}
+
+/// A comparison that has a result.
+#[derive(Serialize)]
+struct Finished {
+    name: String,
+    command: String,
+    result: PathBuf,
 }
 
 /// A comparison of the suite.
@@ -126,6 +154,11 @@ fn flag(word: &str) -> &str {
 pub fn suite(args: &SuiteArgs) -> Result<Ending> {
     let entries = chosen(args)?;
     if args.list {
+        if args.json {
+            let listed = |entry: &&Entry| Listed { name: entry.name, command: entry.command(args) };
+            super::print(&json::render(&entries.iter().map(listed).collect::<Vec<_>>())?)?;
+            return Ok(Ending::Well);
+        }
         let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
         let line = |entry: &&Entry| format!("{:width$}  {}\n", entry.name, entry.command(args));
         super::print(&entries.iter().map(line).collect::<String>())?;
@@ -215,8 +248,23 @@ impl<'a> Suite<'a> {
             }
             self.write_page()?;
         }
-        super::print(&format!("{}\n", self.into.join(INDEX).display()))?;
+        self.tell()?;
         failure.map_or(Ok(ending), Err)
+    }
+
+    /// Prints where the page is, or all that ran.
+    fn tell(&self) -> Result<()> {
+        let page = self.into.join(INDEX);
+        if !self.args.json {
+            return super::print(&format!("{}\n", page.display()));
+        }
+        let finished = self.parts.iter().map(|part| Finished {
+            name: part.name.clone(),
+            command: part.command.clone(),
+            result: file(self.into, &part.name, "json"),
+        });
+        let finished = finished.collect();
+        super::print(&json::render(&Outcome { page, finished, not_run: self.not_run() })?)
     }
 
     /// The result of `entry`.
@@ -229,6 +277,12 @@ impl<'a> Suite<'a> {
 
     /// The page, as far as the suite has come.
     fn write_page(&self) -> Result<()> {
+        let page = suite::render(&self.parts, &self.not_run());
+        output::replace(&self.into.join(INDEX), &page)
+    }
+
+    /// What of the suite has no result, and why.
+    fn not_run(&self) -> Vec<NotRun> {
         let not_run = ENTRIES.iter().filter_map(|entry| {
             let (name, command) = (entry.name.to_owned(), entry.command(self.args));
             let told = self.reasons.iter().find(|(name, _)| *name == entry.name);
@@ -242,8 +296,7 @@ impl<'a> Suite<'a> {
             };
             Some(NotRun { name, command, reason })
         });
-        let page = suite::render(&self.parts, &not_run.collect::<Vec<_>>());
-        output::replace(&self.into.join(INDEX), &page)
+        not_run.collect()
     }
 }
 

@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand};
 
 use super::EXAMPLES;
+use crate::Result;
+use crate::report::json;
 use crate::workload::custom::{self, CustomArgs};
 use crate::workload::dbbench::{self, DbbenchArgs};
 use crate::workload::insert::{self, InsertArgs};
@@ -12,7 +14,6 @@ use crate::workload::trace::{self, TraceArgs};
 use crate::workload::vpork::{self, VporkArgs};
 use crate::workload::ycsb::{self, YcsbArgs};
 use crate::workload::{ALL, About, WorkloadArgs};
-use crate::{Error, Result};
 
 /// The flags of a workload, and those that a command has for all workloads.
 #[derive(Debug, Clone, Args)]
@@ -74,12 +75,10 @@ pub struct WorkloadsArgs {
 /// Lists the workloads, a line each.
 ///
 /// # Errors
-/// [`Error::Io`] if it cannot be written.
+/// [`Error::Io`](crate::Error::Io) if it cannot be written.
 pub(super) fn list(args: &WorkloadsArgs) -> Result<()> {
     let text = if args.json {
-        let json =
-            serde_json::to_string_pretty(&ALL).map_err(|error| Error::Usage(error.to_string()))?;
-        json + "\n"
+        json::render(&ALL)?
     } else {
         let width = ALL.iter().map(|about| about.name.len()).max().unwrap_or(0);
         let line = |about: &About| format!("{:width$}  {}\n", about.name, about.summary);

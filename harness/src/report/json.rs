@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::files::{Inputs, output};
 use crate::results::{Comparison, SCHEMA};
 use crate::{Error, Result};
 
-/// The comparison as JSON, with a newline at the end.
+/// A comparison, or what else is told, as JSON, with a newline at the end.
 ///
 /// # Errors
 /// [`Error::Usage`] for a figure that JSON cannot hold, which no measurement is.
-pub fn render(comparison: &Comparison) -> Result<String> {
-    let text = serde_json::to_string_pretty(comparison)
+pub fn render(value: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value)
         .map_err(|error| Error::Usage(format!("a result that is no JSON: {error}")))?;
     Ok(text + "\n")
 }

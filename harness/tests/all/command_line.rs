@@ -142,6 +142,37 @@ fn workloads_are_listed_a_line_each() {
 }
 
 /// Every subcommand, and a flag and a value of one of them.
+/// What a command tells is there for programs too.
+#[test]
+fn reports_recordings_and_suites_are_told_as_json() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let told = stdout(enginelab(&[arguments, &["--json"]].concat()));
+        serde_json::from_str(&told).unwrap()
+    };
+    let trace = path("trace");
+    let recorded = json(&["record", "insert", "--items", "7", "--out", &trace]);
+    assert_eq!(recorded, serde_json::json!({ "trace": trace, "operations": 7 }));
+
+    let list = json(&["suite", "--list", "--only", "settee"]);
+    assert_eq!(list, serde_json::json!([{ "name": "settee", "command": "settee" }]));
+    let into = path("results");
+    let suite = ["suite", &into, "--quick", "--only", "insert", "--json", "--"];
+    let flags = ["--engines", "memory", "--items", "9", "--dir", &path("")];
+    let told = stdout(enginelab(&[&suite[..], &flags].concat()));
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let result = path("results/insert.json");
+    assert_eq!(told["page"], path("results/index.html"));
+    assert_eq!(told["finished"].as_array().unwrap().len(), 1);
+    assert_eq!(told["finished"][0]["name"], "insert");
+    assert_eq!(told["finished"][0]["result"], result);
+    assert_eq!(told["not_run"][0]["reason"], "not among --only");
+
+    let saved: serde_json::Value = serde_json::from_slice(&fs::read(&result).unwrap()).unwrap();
+    assert_eq!(json(&["report", &result]), saved);
+}
+
 #[test]
 fn completions_know_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

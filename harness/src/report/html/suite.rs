@@ -2,6 +2,7 @@
 //! best there, with a link to the page of each.
 
 use maud::html;
+use serde::Serialize;
 
 use super::findings;
 use super::{list, page, section, table, wins};
@@ -21,7 +22,7 @@ pub struct Part {
 }
 
 /// A comparison that could be in the suite and is not.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct NotRun {
     /// What its files would be called.
     pub name: String,
