@@ -125,6 +125,10 @@ fn cuts_within(pieces: Vec<(Vec<u8>, u64)>, part_bytes: u64) -> Vec<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lsm::edit::TableInfo;
+    use crate::lsm::filename::FileNumber;
+    use crate::lsm::janitor::Disposal;
+    use crate::lsm::key::{EntryKind, Sequence, push_internal_key};
 
     fn cut_at(piece_keys: &[&str], piece_bytes: u64, part_bytes: u64) -> Vec<String> {
         let mut pieces: Vec<_> =
@@ -147,6 +151,25 @@ mod tests {
         assert_eq!(cut_at(&[], 10, 3), [] as [&str; 0]);
         // 50 bytes in parts of 25: what would follow a cut at "d" is too little.
         assert_eq!(cut_at(&["a", "b", "c", "d"], 10, 26), ["c"]);
+    }
+
+    #[test]
+    fn sections_take_about_a_table_and_rather_a_little_more_than_two_small_ones() {
+        let table = |(number, size): (u64, u64)| {
+            let mut key = Vec::new();
+            push_internal_key(&mut key, &number.to_be_bytes(), Sequence(1), EntryKind::Value);
+            let number = FileNumber(number);
+            let info = TableInfo { number, size, smallest: key.clone(), largest: key };
+            TableFile::new(info, true, Disposal::nowhere())
+        };
+        // Up to 40 together.
+        let mut tables: Vec<_> = (0..).zip([30, 30, 5, 5, 40, 10, 90]).map(table).collect();
+        tables.reverse();
+        let groups = group(tables, 32)
+            .into_iter()
+            .map(|group| group.iter().map(|table| table.info.number.0).collect::<Vec<_>>());
+        assert_eq!(groups.collect::<Vec<_>>(), [vec![0], vec![1, 2, 3], vec![4], vec![5], vec![6]]);
+        assert!(group(Vec::new(), 32).is_empty());
     }
 
     #[test]
