@@ -72,9 +72,10 @@ impl Core {
         let outcome = job.run(thread_count);
         let written_bytes = job.written_bytes.load(Relaxed);
         self.counters.merged(output_level, input_bytes, written_bytes, start.elapsed());
-        if !outcome.inspect_err(|_| job.discard())? {
+        if !matches!(outcome, Ok(true)) {
             job.discard();
-        } else if reads_level0 {
+        }
+        if outcome? && reads_level0 {
             // What was read meanwhile is paid for by the next merge.
             self.counters.read_debt_bytes.fetch_sub(debt, Relaxed);
         }

@@ -92,6 +92,7 @@ impl Throttle {
 fn nanos_of(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -43,11 +43,16 @@ impl Golden {
 /// A copy of the files of a directory as they are at this moment.
 pub(crate) fn copied(directory: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(directory).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
-    }
+    copy_files(directory, copy.path());
     copy
+}
+
+/// Copies the files of a directory into another one, over those of the same name.
+pub(crate) fn copy_files(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
 }
 
 /// Removes all hint files of a Bitcask.

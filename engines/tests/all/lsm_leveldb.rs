@@ -1,7 +1,7 @@
 //! The original LevelDB over directories that our engine wrote, and ours over what it made of them.
 //! Needs the system's shared library; says so and ends if it is not there.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::golden::copied;
-use crate::records::{Records, seeded};
+use crate::records::{self, Records, seeded};
 
 fn leveldb() -> Option<&'static registry::Registration> {
     let leveldb = registry::find("leveldb").unwrap();
@@ -27,14 +27,7 @@ fn leveldb() -> Option<&'static registry::Registration> {
 }
 
 fn scanned(engine: &dyn Engine, direction: Direction) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut found = Vec::new();
-    engine
-        .scan(KeyRange::all(), direction, &mut |key, value| {
-            found.push((key.to_vec(), value.to_vec()));
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-    found
+    records::scanned(engine, KeyRange::all(), direction, usize::MAX)
 }
 
 /// Ranges between random keys, in both directions.
@@ -50,13 +43,7 @@ fn check_ranges(engine: &dyn Engine, model: &Records, random: &mut ChaCha8Rng, a
         let inside = model.iter().filter(|(key, _)| range.contains(key));
         let mut expected: Vec<_> = inside.map(|(k, v)| (k.clone(), v.clone())).collect();
         for direction in [Direction::Forward, Direction::Backward] {
-            let mut found = Vec::new();
-            engine
-                .scan(range, direction, &mut |key, value| {
-                    found.push((key.to_vec(), value.to_vec()));
-                    ControlFlow::Continue(())
-                })
-                .unwrap();
+            let found = records::scanned(engine, range, direction, usize::MAX);
             assert!(found == expected, "{at}: {range:?} {direction:?}");
             expected.reverse();
         }

@@ -11,7 +11,7 @@ use engines::lsm::{Lsm, Options, Snapshot};
 use engines::{Batch, Compression, Direction, Durability, Engine, KeyRange};
 use proptest::prelude::*;
 
-use crate::records::Records;
+use crate::records::{Records, scanned};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -229,13 +229,7 @@ impl Run {
         if !is_forward {
             expected.reverse();
         }
-        let mut found = Vec::new();
-        self.engine()
-            .scan(range, direction, &mut |key, value| {
-                found.push((key.to_vec(), value.to_vec()));
-                ControlFlow::Continue(())
-            })
-            .unwrap();
+        let found = scanned(self.engine(), range, direction, usize::MAX);
         assert!(found == expected, "{range:?} {direction:?}");
     }
 

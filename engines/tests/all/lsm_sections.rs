@@ -1,13 +1,13 @@
 //! A merge that is installed section by section: cut short behind each of them, as a crash would.
 
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use engines::lsm::{Lsm, Options};
 use engines::{Compression, Direction, Engine, KeyRange, OpenOptions, registry};
 
-use crate::records::Records;
+use crate::golden::copy_files;
+use crate::records::{Records, scanned};
 
 /// Nothing is merged before it is asked for.
 fn options() -> Options {
@@ -56,13 +56,6 @@ fn table_bytes(directory: &Path) -> u64 {
     tables.map(|entry| entry.metadata().unwrap().len()).sum()
 }
 
-fn copy_files(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
-    }
-}
-
 /// The one file whose name begins so.
 fn manifest(directory: &Path) -> PathBuf {
     let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
@@ -89,13 +82,7 @@ fn record_ends(log: &[u8]) -> Vec<usize> {
 fn check(engine: &dyn Engine, model: &Records, at: &str) {
     let mut expected: Vec<_> = model.clone().into_iter().collect();
     for direction in [Direction::Forward, Direction::Backward] {
-        let mut found = Vec::new();
-        engine
-            .scan(KeyRange::all(), direction, &mut |key, value| {
-                found.push((key.to_vec(), value.to_vec()));
-                ControlFlow::Continue(())
-            })
-            .unwrap();
+        let found = scanned(engine, KeyRange::all(), direction, usize::MAX);
         assert!(found == expected, "{at}, {direction:?}");
         expected.reverse();
     }

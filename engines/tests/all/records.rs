@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use engines::Engine;
+use engines::{Direction, Engine, KeyRange};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -18,6 +18,23 @@ pub(crate) fn folded(engine: &dyn Engine) -> Records {
             let previous = found.insert(key.to_vec(), value.to_vec());
             assert!(previous.is_none(), "the fold visited {key:?} twice");
             ControlFlow::Continue(())
+        })
+        .unwrap();
+    found
+}
+
+/// What a scan visits, in its order; stops after `limit` records.
+pub(crate) fn scanned(
+    engine: &dyn Engine,
+    range: KeyRange<'_>,
+    direction: Direction,
+    limit: usize,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut found = Vec::new();
+    engine
+        .scan(range, direction, &mut |key, value| {
+            found.push((key.to_vec(), value.to_vec()));
+            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })
         .unwrap();
     found

@@ -9,13 +9,12 @@ mod durability;
 mod model;
 mod threads;
 
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use engines::registry::{self, Registration};
 use engines::{Direction, Durability, Engine, Error, KeyRange, OpenOptions};
 
-use crate::records::{Records, folded};
+use crate::records::{Records, folded, scanned};
 
 /// Calls `check` for every engine that is here and stores data.
 fn for_every_engine(check: impl Fn(&'static Registration)) {
@@ -51,23 +50,6 @@ fn open_at(engine: &Registration, directory: &Path, level: Durability) -> Box<dy
     engine
         .open(directory, &options)
         .unwrap_or_else(|error| panic!("{} does not open at {level}: {error}", engine.name))
-}
-
-/// What a scan visits, in its order; stops after `limit` records.
-fn scanned(
-    engine: &dyn Engine,
-    range: KeyRange<'_>,
-    direction: Direction,
-    limit: usize,
-) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut found = Vec::new();
-    engine
-        .scan(range, direction, &mut |key, value| {
-            found.push((key.to_vec(), value.to_vec()));
-            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })
-        .unwrap();
-    found
 }
 
 /// Checks the engine against the oracle by every way of reading there is.
