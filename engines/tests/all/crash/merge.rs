@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 
 use engines::bitcask::{Bitcask, MergePolicy, Options};
 use engines::fs::sim::{CrashModel, SimFs};
@@ -41,17 +42,21 @@ fn an_old_tombstone_stands_for_no_deletion_that_power_loss_took() {
     store.delete(b"key").unwrap();
     store.put(b"key", b"second").unwrap();
     store.put(b"dead", &[b'd'; 650]).unwrap();
-    store.put(b"dead", &[b'3'; 800]).unwrap();
-    store.sync().unwrap();
 
     let deleted_at = Arc::new(AtomicUsize::new(0));
     let (writing, mark, disk_at) = (store.clone(), deleted_at.clone(), disk.clone());
+    let (synced, wait_for_sync) = channel();
     fs.then(move || {
+        // The merge may begin as soon as the file is sealed.
+        wait_for_sync.recv().unwrap();
         writing.put(b"before", b"the deletion").unwrap();
         writing.delete(b"key").unwrap();
         mark.store(disk_at.mark(), Ordering::SeqCst);
     });
-    // A file is sealed: the merge begins.
+    store.put(b"dead", &[b'3'; 800]).unwrap();
+    store.sync().unwrap();
+    synced.send(()).unwrap();
+    // Another file is sealed: now at the latest.
     store.put(b"another", &[b'a'; 800]).unwrap();
     store.quiesce().unwrap();
     let deleted_at = deleted_at.load(Ordering::SeqCst);
