@@ -7,11 +7,13 @@
 //! thread flushes it:
 //! - as much while the last free memtable is being filled;
 //! - as much more for each table of level 0 over its threshold, where flushing alone does not help;
-//! - more and more as garbage grows beyond what a merge that keeps up would leave, so that it never
-//!   gets to be as much as half of the rest, whatever the machine can merge.
+//! - more and more as garbage grows beyond what makes a merge due, so that it never gets to be as much
+//!   as half of the rest, whatever the machine can merge.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+
+use super::garbage::GARBAGE_MAX;
 
 /// What is owed is slept off in pieces of about this: shorter ones are mostly the system's overhead,
 /// longer ones are what the slowest of a thousand operations take.
@@ -19,10 +21,8 @@ const SLEEP: Duration = Duration::from_micros(150);
 /// No single write pays more than this at once.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
-/// Garbage beside what is to be kept from which on writes pay for it.
-const GARBAGE_FREE: f64 = 0.25;
-/// By so much more garbage a byte costs as much again as flushing it.
-const GARBAGE_STEP: f64 = 0.04;
+/// By so much more garbage than [`GARBAGE_MAX`] a byte costs as much again as flushing it.
+const GARBAGE_STEP: f64 = 0.03;
 
 /// How hard background work is pressed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -40,7 +40,7 @@ impl Pressure {
     #[expect(clippy::cast_precision_loss, reason = "a count of tables")]
     fn price(self) -> f64 {
         let is_pressed = self.is_last_memtable || self.level0_excess > 0;
-        let garbage = (self.garbage - GARBAGE_FREE).max(0.0) / GARBAGE_STEP;
+        let garbage = (self.garbage - GARBAGE_MAX).max(0.0) / GARBAGE_STEP;
         f64::from(u8::from(is_pressed)) + self.level0_excess as f64 + garbage
     }
 }
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn without_pressure_nobody_waits() {
         assert_eq!(throttle().delay(1 << 30, NONE), None);
-        assert_eq!(throttle().delay(1 << 30, Pressure { garbage: GARBAGE_FREE, ..NONE }), None);
+        assert_eq!(throttle().delay(1 << 30, Pressure { garbage: GARBAGE_MAX, ..NONE }), None);
         assert_eq!(Throttle::default().delay(1 << 30, LAST), None);
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let excess = |level0_excess| Pressure { level0_excess, ..NONE };
         assert_eq!(slept(excess(1)), Duration::from_millis(20));
         assert_eq!(slept(excess(4)), Duration::from_millis(50));
-        let garbage = |steps: f64| GARBAGE_STEP.mul_add(steps, GARBAGE_FREE);
+        let garbage = |steps: f64| GARBAGE_STEP.mul_add(steps, GARBAGE_MAX);
         let close = |a: Duration, ms: f64| (a.as_secs_f64() * 1e3 - ms).abs() < 0.2;
         assert!(close(slept(Pressure { garbage: garbage(0.5), ..NONE }), 5.0));
         assert!(close(slept(Pressure { garbage: garbage(3.0), ..LAST }), 40.0));

@@ -4,8 +4,7 @@
 //! Level 0 is where tables gather: under pure inserts nothing is rewritten there. All of it is
 //! merged into level 1 at once, when the first of these holds:
 //! 1. It has `level0_tables` tables: reads stay bounded, whatever nobody has read so far.
-//! 2. A fifth of all there is has been overwritten by it or in it (see the `garbage` module): with
-//!    what is written until the merge is done, it takes about a third more than it would have to.
+//! 2. More has been overwritten by it or in it than [`GARBAGE_MAX`] allows (see the `garbage` module).
 //!    Of tables that were there at open that is not known: there half of what lies below counts,
 //!    overwritten or not.
 //! 3. Reads have paid for it: every read that looks through more level-0 tables than one adds
@@ -27,6 +26,7 @@ use std::sync::Arc;
 
 use crate::lsm::edit::LEVEL_COUNT;
 use crate::lsm::filename::FileNumber;
+use crate::lsm::garbage::GARBAGE_MAX;
 use crate::lsm::options::Options;
 use crate::lsm::reach::is_too_wide;
 use crate::lsm::version::{TableFile, UserRange, Version};
@@ -37,9 +37,6 @@ pub(crate) use by_hand::{fitting_level, plan_below_level0, plan_full_compaction,
 
 /// Fewer level-0 tables than these are not worth a merge for space or reads.
 const LEVEL0_WORTHWHILE: usize = 4;
-
-/// So much garbage beside what is to be kept is worth a merge.
-const GARBAGE_MAX: f64 = 0.2;
 
 /// What a lookup pays for each level-0 table it asks beyond the first, in bytes of compaction
 /// that take as long: a filter or index search against about 200 MB/s.

@@ -108,7 +108,7 @@ fn level_zero_is_merged_when_it_is_half_of_what_lies_below() {
 }
 
 #[test]
-fn level_zero_is_merged_when_a_fifth_of_all_is_overwritten() {
+fn level_zero_is_merged_when_enough_of_all_is_overwritten() {
     let table_of = |level, number, keys: std::ops::Range<u32>| {
         let mut sketch = KeySketch::default();
         keys.clone().for_each(|key| sketch.add(&key.to_be_bytes()));
