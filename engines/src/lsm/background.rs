@@ -314,8 +314,11 @@ impl Core {
         let _watch = PanicWatch(self);
         while let Some(frozen) = self.background.next_flush(self) {
             let lift_count = self.poison.lift_count();
-            if let Err(error) = self.flush(&frozen) {
-                self.background.flush_failed(&frozen);
+            let written =
+                self.flush(&frozen).inspect_err(|_| self.background.flush_failed(&frozen));
+            // Whoever installs it waits for this.
+            drop(frozen);
+            if let Err(error) = written.and_then(|()| self.install_flushed()) {
                 self.work_failed(lift_count, error);
             }
         }

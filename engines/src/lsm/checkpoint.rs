@@ -87,8 +87,8 @@ impl Core {
         let view = self.view.load_full();
         let mut logs = Vec::new();
         for frozen in view.frozen.iter().rev() {
-            let file = self.open_log(frozen.log.number)?;
-            logs.push(Log { number: frozen.log.number, length: file.length()?, file });
+            let number = frozen.log.number;
+            logs.push(Log { number, file: self.open_log(number)?, length: frozen.log_bytes });
         }
         logs.push(Log { number: active, file: self.open_log(active)?, length });
         let version = Arc::clone(&view.version);

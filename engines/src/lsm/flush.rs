@@ -4,9 +4,13 @@
 //! in which they were frozen, because what is missing in between lies in logs that are still
 //! needed. So whoever finishes a flush installs all tables that are ready up to the first that is
 //! not, with one manifest record.
+//!
+//! Whoever installs them also frees the memtables: many thousand entries, tens of milliseconds for a
+//! reader that happened to be the last to look at them.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::core::{Core, Home};
 use super::filename::FileNumber;
@@ -20,10 +24,16 @@ use super::version::TableFile;
 use super::view::Frozen;
 use crate::{Error, Result};
 
+/// For how long readers are waited for that look at a memtable just now. Iterators may take longer:
+/// they free it themselves.
+const PATIENCE: Duration = Duration::from_millis(20);
+const LOOK_AGAIN: Duration = Duration::from_micros(200);
+
 impl Core {
-    /// Flushes a frozen memtable, and installs what is ready.
+    /// Writes a frozen memtable to its table.
     pub(crate) fn flush(&self, frozen: &Arc<Frozen>) -> Result<()> {
         let start = Instant::now();
+        frozen.log.cut_off(frozen.log_bytes)?;
         let snapshots = self.snapshots.list();
         let table = write_memtable(&self.home, &frozen.memtable, frozen.table, &snapshots)?;
         self.home.sync_names()?;
@@ -31,13 +41,13 @@ impl Core {
         let written = table.as_ref().map_or(0, |table| table.info.size);
         self.counters.flushed(written, start.elapsed());
         self.background.flush_written(frozen, table);
-        self.install_flushed()
+        Ok(())
     }
 
     /// Installs what is ready.
     pub(super) fn install_flushed(&self) -> Result<()> {
         // One installs at a time, so that what is ready is installed in order.
-        let _installing = self.background.installing.lock();
+        let installing = self.background.installing.lock();
         let ready = self.background.ready_flushes();
         if ready.is_empty() {
             return Ok(());
@@ -45,9 +55,20 @@ impl Core {
         let count = ready.len();
         let (flushed, tables): (Vec<_>, Vec<_>) = ready.into_iter().unzip();
         let added = tables.into_iter().flatten().map(|table| (0, table)).collect();
-        self.install(Change { added, flushed, ..Change::default() })?;
+        self.install(Change { added, flushed: flushed.clone(), ..Change::default() })?;
         self.background.flushes_installed(count);
+        drop(installing);
+        free(flushed);
         Ok(())
+    }
+}
+
+/// Frees memtables that are of no use any more, once those are done who look at them.
+fn free(memtables: Vec<Arc<Frozen>>) {
+    let start = Instant::now();
+    let is_used = |frozen: &Arc<Frozen>| Arc::strong_count(frozen) > 1;
+    while memtables.iter().any(is_used) && start.elapsed() < PATIENCE {
+        thread::sleep(LOOK_AGAIN);
     }
 }
 

@@ -58,15 +58,16 @@ impl LogFile {
 
     /// Makes what was written so far survive power loss, the name included.
     pub(crate) fn sync(&self, home: &Home) -> Result<()> {
-        if self.is_retired() {
+        if self.is_retired.load(Ordering::Acquire) {
             return Ok(());
         }
         self.file.sync()?;
         self.sync_name(home)
     }
 
-    pub(crate) fn is_retired(&self) -> bool {
-        self.is_retired.load(Ordering::Acquire)
+    /// Gives back what was prepared behind the records, which end at `length`.
+    pub(crate) fn cut_off(&self, length: u64) -> Result<()> {
+        self.file.truncate(length)
     }
 
     pub(crate) fn retire(&self) {

@@ -25,6 +25,8 @@ pub(crate) struct Frozen {
     pub(crate) table: FileNumber,
     /// The log that holds its entries.
     pub(crate) log: Arc<super::log_file::LogFile>,
+    /// Where they end in it; what was prepared for more may still follow.
+    pub(crate) log_bytes: u64,
     /// The log that holds what was written after it.
     pub(crate) next_log: FileNumber,
 }
@@ -52,9 +54,12 @@ impl CurrentView {
 
     /// Replaces the view by what `change` makes of it.
     pub(crate) fn change(&self, change: impl FnOnce(&mut View)) {
-        let _serialized = self.change.lock();
+        let serialized = self.change.lock();
         let mut next = View::clone(&self.current.load());
         change(&mut next);
-        self.current.store(Arc::new(next));
+        let old = self.current.swap(Arc::new(next));
+        // Others need not wait while what nobody uses any more is freed.
+        drop(serialized);
+        drop(old);
     }
 }

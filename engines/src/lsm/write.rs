@@ -10,8 +10,8 @@
 //! If an append or a sync fails, nobody knows what the log holds at its end: nothing is written to
 //! it ever again, and nothing is acknowledged until the database is reopened.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -51,8 +51,9 @@ pub(crate) struct Writers {
 pub(crate) struct Log {
     writer: LogWriter,
     file: Arc<LogFile>,
-    /// Logs before it that may not be on disk yet, the oldest first.
-    older: Vec<Arc<LogFile>>,
+    /// Logs before it that may not be on disk yet, the oldest first. Not kept: to close one whose
+    /// file is removed takes milliseconds.
+    older: Vec<Weak<LogFile>>,
     last_sequence: Sequence,
     last_group: LastGroup,
 }
@@ -196,7 +197,7 @@ impl Core {
 
     /// A synced record must not come after one that may be lost: the logs before go first.
     fn sync_older(&self, log: &mut Log) -> Result<()> {
-        for older in &log.older {
+        for older in log.older.iter().filter_map(Weak::upgrade) {
             older.sync(&self.home)?;
         }
         log.older.clear();
@@ -210,25 +211,29 @@ impl Core {
         // Whoever held it may have failed.
         self.poison.check()?;
         log.writer.flush().map_err(|error| self.poisoned(error))?;
-        let files: Vec<_> = log.older.iter().chain([&log.file]).map(Arc::clone).collect();
+        let mut files: Vec<_> = log.older.iter().filter_map(Weak::upgrade).collect();
+        files.push(Arc::clone(&log.file));
         // Others may go on writing while the system syncs what is there.
         drop(log);
         for file in &files {
             file.sync(&self.home).map_err(|error| self.poisoned(error))?;
         }
-        let is_synced = |older: &Arc<LogFile>| files.iter().any(|file| Arc::ptr_eq(file, older));
         // The one that was active has grown since, if it is among the older ones by now.
-        let active = files.last().map(|file| file.number);
-        let mut log = self.writers.lock();
-        log.older.retain(|older| Some(older.number) == active || !is_synced(older));
+        files.pop();
+        let is_synced = |older| files.iter().any(|file| std::ptr::eq(Arc::as_ptr(file), older));
+        self.writers.lock().older.retain(|older| !is_synced(older.as_ptr()));
         Ok(())
     }
 
     /// Sends what waits in the process to the system, and gives back what was prepared. The last
-    /// thing that happens to the log.
+    /// thing that happens to the logs.
     pub(crate) fn finish_log(&self) -> Result<()> {
         self.poison.check()?;
-        self.writers.lock().writer.finish().map_err(|error| self.poisoned(error))
+        let mut log = self.writers.lock();
+        (self.view.load().frozen.iter())
+            .try_for_each(|frozen| frozen.log.cut_off(frozen.log_bytes))
+            .and_then(|()| log.writer.finish())
+            .map_err(|error| self.poisoned(error))
     }
 
     /// Freezes the active memtable, unless it is empty.
@@ -309,17 +314,18 @@ impl Core {
         let file = LogFile::create(&self.home, number)?;
         match log.writer.is_broken() {
             true => log.writer.cut_off_failed()?,
-            // Whatever the old log still holds back goes to the system now.
-            false => log.writer.finish().map_err(|error| self.poisoned(error))?,
+            // Whatever the old log still holds back goes to the system now. What was prepared for
+            // more is given back by the flush.
+            false => log.writer.flush().map_err(|error| self.poisoned(error))?,
         }
-        let writer = log_writer(&self.home.options, &file);
-        log.writer = writer;
+        let log_bytes = log.writer.written();
+        log.writer = log_writer(&self.home.options, &file);
         let old = std::mem::replace(&mut log.file, file);
-        log.older.retain(|older| !older.is_retired());
-        log.older.push(Arc::clone(&old));
+        log.older.retain(|older| older.strong_count() > 0);
+        log.older.push(Arc::downgrade(&old));
         let memtable = Arc::clone(&self.view.load().active);
         let table = self.file_numbers.take();
-        let frozen = Arc::new(Frozen { memtable, table, log: old, next_log: number });
+        let frozen = Arc::new(Frozen { memtable, table, log: old, log_bytes, next_log: number });
         self.view.change(|view| {
             view.active = Arc::new(Memtable::new());
             view.frozen.insert(0, Arc::clone(&frozen));
