@@ -2,32 +2,41 @@
 //!
 //! Entries are not copied apart: each one points into the record that was written to the log
 //! (`key length, key, value length, value`, see `batch.rs`), which lives in memory as long as an
-//! entry needs it. Beside that an entry keeps the first 16 bytes of its key as a number, so that
-//! most comparisons of a search touch no second cache line.
+//! entry needs it.
+//!
+//! They lie in leaves of up to 32 (see `leaf`), and the leaves in a map by where they begin. A
+//! search goes through a map that mostly stays in the processor's cache, and then through one leaf
+//! from end to end; in a map of all entries nearly every step of a search waited for memory.
 //!
 //! The map itself is hidden here: readers see [`Memtable::get`] and [`MemtableIter`] only.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
-use crossbeam_skiplist::map::Entry as MapEntry;
+use parking_lot::Mutex;
 
 use super::iterator::InternalIterator;
 use super::key::{self, EntryKind, SEEK_KIND, Sequence};
+use super::leaf::{Entry, Leaf, Place, SortKey};
 use crate::Result;
 
-/// What an entry costs beside its record: the node of the map (entry, tower, counters) and what
-/// the allocator rounds up.
-const ENTRY_OVERHEAD_BYTES: usize = 128;
+/// What an entry costs beside its record: its part of a leaf that is full to two thirds, and of the
+/// map.
+const ENTRY_OVERHEAD_BYTES: usize = 120;
 
 /// A sorted set of entries. Any number of threads read and insert; nothing is ever taken out.
 #[derive(Default)]
 pub(crate) struct Memtable {
-    map: SkipMap<Entry, ()>,
+    first: ArcSwap<Leaf>,
+    /// The leaves behind the first, by their smallest entry.
+    others: SkipMap<Place, ArcSwap<Leaf>>,
+    inserting: Mutex<()>,
     bytes: AtomicUsize,
     count: AtomicU64,
 }
@@ -41,10 +50,21 @@ impl Memtable {
     /// inserted once.
     pub(crate) fn insert(&self, sequence: Sequence, kind: EntryKind, record: Record) {
         let size = record.bytes.len() + ENTRY_OVERHEAD_BYTES;
-        let entry = Entry { prefix: prefix(record.key()), tag: key::tag(sequence, kind), record };
-        self.map.insert(entry, ());
+        self.insert_entry(Entry { tag: key::tag(sequence, kind), record });
         self.bytes.fetch_add(size, Relaxed);
         self.count.fetch_add(1, Relaxed);
+    }
+
+    fn insert_entry(&self, entry: Entry) {
+        let _alone = self.inserting.lock();
+        let found = self.others.upper_bound::<dyn Sorted>(Bound::Included(&entry.sort_key()));
+        let slot = found.as_ref().map_or(&self.first, |found| found.value());
+        let leaf = slot.load();
+        let Some(entry) = leaf.push(entry) else { return };
+        let (lower, start, upper) = leaf.split(&entry);
+        // In this order: whoever is told by the lower half to look behind it finds the upper one.
+        self.others.insert(start, ArcSwap::from_pointee(upper));
+        slot.store(Arc::new(lower));
     }
 
     /// The newest entry of `user_key` at or before `sequence`: `None` if there is none here; a
@@ -55,9 +75,8 @@ impl Memtable {
         sequence: Sequence,
         read: &mut dyn FnMut(&[u8]),
     ) -> Option<EntryKind> {
-        let target = SearchKey::new(user_key, key::tag(sequence, SEEK_KIND));
-        let found = self.map.lower_bound::<dyn Sorted>(Bound::Included(&target))?;
-        let entry = found.key();
+        let (leaf, at) = self.first_from(SortKey::new(user_key, key::tag(sequence, SEEK_KIND)))?;
+        let entry = leaf.entry(at);
         if entry.record.key() != user_key {
             return None;
         }
@@ -70,7 +89,7 @@ impl Memtable {
 
     /// The entries in internal key order.
     pub(crate) fn iter(&self) -> MemtableIter<'_> {
-        MemtableIter { memtable: self, entry: None, key: Vec::new() }
+        MemtableIter { memtable: self, position: None, key: Vec::new() }
     }
 
     /// The memory taken, in bytes: records and what the map adds to each.
@@ -84,6 +103,57 @@ impl Memtable {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.entry_count() == 0
+    }
+
+    /// The smallest entry that is not smaller than `target`.
+    fn first_from(&self, target: SortKey<'_>) -> Option<(Arc<Leaf>, usize)> {
+        let mut leaf = self.leaf_of(target);
+        loop {
+            if let Some(at) = leaf.first_from(target) {
+                return Some((leaf, at));
+            }
+            let next = self.leaf_of(leaf.end()?.sort_key());
+            leaf = next;
+        }
+    }
+
+    /// The largest entry that is smaller than `limit`.
+    fn last_before(&self, limit: SortKey<'_>) -> Option<(Arc<Leaf>, usize)> {
+        let leaf = self.leaf(Some(Bound::Excluded(limit)), |end| limit <= end);
+        // Only the first leaf may have none: the others begin with one.
+        leaf.last_before(limit).map(|at| (leaf, at))
+    }
+
+    /// The leaf that holds `target` if there is such an entry.
+    fn leaf_of(&self, target: SortKey<'_>) -> Arc<Leaf> {
+        self.leaf(Some(Bound::Included(target)), |end| target < end)
+    }
+
+    /// The last leaf.
+    fn last_leaf(&self) -> Arc<Leaf> {
+        self.leaf(None, |_| false)
+    }
+
+    /// The last leaf that begins within `bound`, if it does not end too early: it may have been
+    /// split since it was found.
+    fn leaf(
+        &self,
+        bound: Option<Bound<SortKey<'_>>>,
+        is_far_enough: impl Fn(SortKey<'_>) -> bool,
+    ) -> Arc<Leaf> {
+        loop {
+            let found = match &bound {
+                Some(bound) => {
+                    self.others.upper_bound(bound.as_ref().map(|key| key as &dyn Sorted))
+                }
+                None => self.others.back(),
+            };
+            let slot = found.as_ref().map_or(&self.first, |found| found.value());
+            let leaf = slot.load_full();
+            if leaf.end().is_none_or(|end| is_far_enough(end.sort_key())) {
+                return leaf;
+            }
+        }
     }
 }
 
@@ -114,51 +184,97 @@ impl Record {
 /// Walks a memtable; entries inserted meanwhile may or may not be seen.
 pub(crate) struct MemtableIter<'a> {
     memtable: &'a Memtable,
-    entry: Option<MapEntry<'a, Entry, ()>>,
-    /// The internal key of `entry`: the map keeps user key and tag apart.
+    position: Option<Position>,
+    /// The internal key of the entry there: a leaf keeps user key and tag apart.
     key: Vec<u8>,
 }
 
-impl<'a> MemtableIter<'a> {
-    fn stand_on(&mut self, entry: Option<MapEntry<'a, Entry, ()>>) {
+/// An entry, and those of its leaf that were there when the leaf was entered.
+struct Position {
+    leaf: Arc<Leaf>,
+    order: Vec<usize>,
+    /// In `order`.
+    at: usize,
+}
+
+impl Position {
+    fn first(leaf: Arc<Leaf>) -> Option<Self> {
+        let order = leaf.sorted();
+        (!order.is_empty()).then_some(Self { leaf, order, at: 0 })
+    }
+
+    fn last(leaf: Arc<Leaf>) -> Option<Self> {
+        let order = leaf.sorted();
+        let at = order.len().checked_sub(1)?;
+        Some(Self { leaf, order, at })
+    }
+
+    fn on((leaf, entry): (Arc<Leaf>, usize)) -> Option<Self> {
+        let order = leaf.sorted();
+        let at = order.iter().position(|other| *other == entry)?;
+        Some(Self { leaf, order, at })
+    }
+
+    fn entry(&self) -> &Entry {
+        self.leaf.entry(self.order[self.at])
+    }
+}
+
+impl MemtableIter<'_> {
+    fn stand_on(&mut self, position: Option<Position>) {
         self.key.clear();
-        if let Some(entry) = &entry {
-            self.key.extend_from_slice(entry.key().record.key());
-            self.key.extend_from_slice(&entry.key().tag.to_le_bytes());
+        if let Some(position) = &position {
+            let entry = position.entry();
+            self.key.extend_from_slice(entry.record.key());
+            self.key.extend_from_slice(&entry.tag.to_le_bytes());
         }
-        self.entry = entry;
+        self.position = position;
     }
 }
 
 impl InternalIterator for MemtableIter<'_> {
     fn valid(&self) -> bool {
-        self.entry.is_some()
+        self.position.is_some()
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
-        self.stand_on(self.memtable.map.front());
+        self.stand_on(Position::first(self.memtable.first.load_full()));
         Ok(())
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        self.stand_on(self.memtable.map.back());
+        self.stand_on(Position::last(self.memtable.last_leaf()));
         Ok(())
     }
 
     fn seek(&mut self, internal_key: &[u8]) -> Result<()> {
-        let target = SearchKey::parse(internal_key);
-        self.stand_on(self.memtable.map.lower_bound::<dyn Sorted>(Bound::Included(&target)));
+        let target = SortKey::parse(internal_key);
+        self.stand_on(self.memtable.first_from(target).and_then(Position::on));
         Ok(())
     }
 
     fn next(&mut self) -> Result<()> {
-        let next = self.entry.as_ref().and_then(MapEntry::next);
+        let next = self.position.take().and_then(|mut position| {
+            if position.at + 1 < position.order.len() {
+                position.at += 1;
+                return Some(position);
+            }
+            let end = position.leaf.end()?.sort_key();
+            Position::first(self.memtable.leaf_of(end))
+        });
         self.stand_on(next);
         Ok(())
     }
 
     fn prev(&mut self) -> Result<()> {
-        let previous = self.entry.as_ref().and_then(MapEntry::prev);
+        let previous = self.position.take().and_then(|mut position| {
+            if position.at > 0 {
+                position.at -= 1;
+                return Some(position);
+            }
+            let limit = position.leaf.sort_key(position.order[0]);
+            self.memtable.last_before(limit).and_then(Position::on)
+        });
         self.stand_on(previous);
         Ok(())
     }
@@ -168,102 +284,28 @@ impl InternalIterator for MemtableIter<'_> {
     }
 
     fn value(&self) -> &[u8] {
-        self.entry.as_ref().map_or(&[], |entry| entry.key().record.value())
+        self.position.as_ref().map_or(&[], |position| position.entry().record.value())
     }
 }
 
-/// What the map sorts.
-struct Entry {
-    prefix: u128,
-    tag: u64,
-    record: Record,
-}
-
-impl Entry {
-    fn kind(&self) -> EntryKind {
-        if self.tag & 0xff == EntryKind::Deletion as u64 {
-            EntryKind::Deletion
-        } else {
-            EntryKind::Value
-        }
-    }
-}
-
-/// The first bytes of a key as a number that sorts like them; a shorter key is filled up with
-/// zeros, so equal numbers decide nothing and different ones everything. Half as many bytes tell too
-/// few keys apart that start alike, such as `user` and a number.
-pub(crate) fn prefix(user_key: &[u8]) -> u128 {
-    if let Some(head) = user_key.first_chunk::<16>() {
-        return u128::from_be_bytes(*head);
-    }
-    let mut head = [0; 16];
-    head[..user_key.len()].copy_from_slice(user_key);
-    u128::from_be_bytes(head)
-}
-
-/// What entries are compared by; lets the map be searched without building an entry.
+/// Lets the map be searched without building what it holds.
 trait Sorted {
-    fn parts(&self) -> (u128, &[u8], u64);
+    fn sort_key(&self) -> SortKey<'_>;
 }
 
-struct SearchKey<'a> {
-    prefix: u128,
-    user_key: &'a [u8],
-    tag: u64,
-}
-
-impl<'a> SearchKey<'a> {
-    fn new(user_key: &'a [u8], tag: u64) -> Self {
-        Self { prefix: prefix(user_key), user_key, tag }
-    }
-
-    /// What is too short to have a tag sorts as [`key::compare`] has it: tag 0.
-    fn parse(internal_key: &'a [u8]) -> Self {
-        match internal_key.split_last_chunk::<{ key::TAG_BYTES }>() {
-            Some((user_key, tag)) => Self::new(user_key, u64::from_le_bytes(*tag)),
-            None => Self::new(internal_key, 0),
-        }
+impl Sorted for SortKey<'_> {
+    fn sort_key(&self) -> SortKey<'_> {
+        *self
     }
 }
 
-impl Sorted for SearchKey<'_> {
-    fn parts(&self) -> (u128, &[u8], u64) {
-        (self.prefix, self.user_key, self.tag)
+impl Sorted for Place {
+    fn sort_key(&self) -> SortKey<'_> {
+        self.sort_key()
     }
 }
 
-impl Sorted for Entry {
-    fn parts(&self) -> (u128, &[u8], u64) {
-        (self.prefix, self.record.key(), self.tag)
-    }
-}
-
-fn order(left: (u128, &[u8], u64), right: (u128, &[u8], u64)) -> Ordering {
-    left.0.cmp(&right.0).then_with(|| left.1.cmp(right.1)).then_with(|| right.2.cmp(&left.2))
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> Ordering {
-        // The prefix alone decides most of the time: look no further then.
-        self.prefix.cmp(&other.prefix).then_with(|| order(self.parts(), other.parts()))
-    }
-}
-
-impl<'a> Borrow<dyn Sorted + 'a> for Entry {
+impl<'a> Borrow<dyn Sorted + 'a> for Place {
     fn borrow(&self) -> &(dyn Sorted + 'a) {
         self
     }
@@ -285,7 +327,27 @@ impl PartialOrd for dyn Sorted + '_ {
 
 impl Ord for dyn Sorted + '_ {
     fn cmp(&self, other: &Self) -> Ordering {
-        order(self.parts(), other.parts())
+        self.sort_key().cmp(&other.sort_key())
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Place {}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Place {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.sort_key().cmp(&other.sort_key())
     }
 }
 
@@ -297,6 +359,7 @@ mod tests {
 
     use super::*;
     use crate::lsm::key::compare;
+    use crate::lsm::leaf::prefix;
     use crate::lsm::test_iter::{Move, check_against_model, entry_of};
 
     /// A record as the log has it between key and value: the length of the value.
@@ -344,37 +407,79 @@ mod tests {
         assert_eq!(prefix(b"\x01\x02"), 0x0102 << 112);
     }
 
+    /// The keys of a walk, forwards or backwards.
+    fn walk(memtable: &Memtable, is_forward: bool) -> Vec<Vec<u8>> {
+        let mut iter = memtable.iter();
+        if is_forward { iter.seek_to_first() } else { iter.seek_to_last() }.unwrap();
+        let mut keys = Vec::new();
+        while iter.valid() {
+            keys.push(iter.key().to_vec());
+            if is_forward { iter.next() } else { iter.prev() }.unwrap();
+        }
+        if !is_forward {
+            keys.reverse();
+        }
+        keys
+    }
+
     #[test]
     fn readers_find_everything_that_was_inserted_before_while_more_is() {
+        use std::sync::atomic::Ordering::{Acquire, Release};
         let memtable = Memtable::new();
         let done = AtomicBool::new(false);
         let last = AtomicU64::new(0);
+        let key_of = |sequence: u64| (sequence.wrapping_mul(0x9e37_79b9) % 5000).to_be_bytes();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for sequence in 1..=5000u64 {
-                    let key = (sequence.wrapping_mul(0x9e37_79b9) % 5000).to_be_bytes();
-                    memtable.insert(Sequence(sequence), EntryKind::Value, record(&key, b"v"));
-                    last.store(sequence, std::sync::atomic::Ordering::Release);
+                    let record = record(&key_of(sequence), b"v");
+                    memtable.insert(Sequence(sequence), EntryKind::Value, record);
+                    last.store(sequence, Release);
                 }
-                done.store(true, std::sync::atomic::Ordering::Release);
+                done.store(true, Release);
             });
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while !done.load(std::sync::atomic::Ordering::Acquire) {
-                        let sequence = last.load(std::sync::atomic::Ordering::Acquire);
-                        let key = (sequence.wrapping_mul(0x9e37_79b9) % 5000).to_be_bytes();
-                        assert!(sequence == 0 || get(&memtable, &key, sequence).is_some());
+            scope.spawn(|| {
+                while !done.load(Acquire) {
+                    let until = last.load(Acquire);
+                    for sequence in until.saturating_sub(50).max(1)..=until {
+                        assert!(get(&memtable, &key_of(sequence), sequence).is_some());
                     }
-                });
-            }
+                }
+            });
+            scope.spawn(|| {
+                while !done.load(Acquire) {
+                    for is_forward in [true, false] {
+                        let until = last.load(Acquire);
+                        let keys = walk(&memtable, is_forward);
+                        assert!(keys.is_sorted_by(|a, b| compare(a, b).is_lt()), "{is_forward}");
+                        let old = |key: &&Vec<u8>| {
+                            key::ParsedKey::parse(key).unwrap().sequence.0 <= until
+                        };
+                        let found = keys.iter().filter(old).count() as u64;
+                        assert_eq!(found, until, "{is_forward}");
+                    }
+                }
+            });
         });
+    }
+
+    #[test]
+    fn keys_that_come_in_order_fill_their_leaves() {
+        let memtable = Memtable::new();
+        for sequence in 1..=3200u64 {
+            let record = record(&sequence.to_be_bytes(), b"");
+            memtable.insert(Sequence(sequence), EntryKind::Value, record);
+        }
+        assert!(memtable.others.len() <= 100, "{} leaves", memtable.others.len());
+        assert_eq!(walk(&memtable, true).len(), 3200);
+        assert_eq!(walk(&memtable, false), walk(&memtable, true));
     }
 
     proptest! {
         #[test]
         fn it_walks_like_a_sorted_list(
-            entries in prop::collection::btree_map((0u8..20, 0u64..50), any::<bool>(), 0..60),
-            moves in prop::collection::vec(any::<Move>(), 0..60),
+            entries in prop::collection::hash_map((0u8..60, 0u64..50), any::<bool>(), 0..400),
+            moves in prop::collection::vec(any::<Move>(), 0..100),
         ) {
             let memtable = Memtable::new();
             let mut model = Vec::new();

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 
 use super::iterator::InternalIterator;
 use super::key;
-use super::memtable::prefix;
+use super::leaf::prefix;
 use crate::{Direction, Result};
 
 /// The entries of all its sources in internal key order.

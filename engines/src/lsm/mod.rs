@@ -58,6 +58,7 @@ mod memtable;
 
 mod db_iter;
 mod iterator;
+mod leaf;
 mod level_iter;
 mod merge_iter;
 
