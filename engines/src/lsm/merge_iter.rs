@@ -68,7 +68,7 @@ impl<'a> MergeIter<'a> {
                         source.iter.next()?;
                     }
                 }
-                Direction::Backward => source.step_before()?,
+                Direction::Backward => source.step_before(&key)?,
             }
             source.remember();
         }
@@ -150,8 +150,13 @@ impl Source<'_> {
     }
 
     /// From where a seek ended to the last entry before the key that was sought.
-    fn step_before(&mut self) -> Result<()> {
-        if self.iter.valid() { self.iter.prev() } else { self.iter.seek_to_last() }
+    fn step_before(&mut self, key: &[u8]) -> Result<()> {
+        if self.iter.valid() { self.iter.prev() } else { self.iter.seek_to_last() }?;
+        // What came into a memtable since the seek may lie behind the key.
+        while self.iter.valid() && key::compare(self.iter.key(), key).is_ge() {
+            self.iter.prev()?;
+        }
+        Ok(())
     }
 }
 
@@ -191,9 +196,13 @@ impl InternalIterator for MergeIter<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::lsm::key::{EntryKind, Sequence};
+    use crate::lsm::memtable::{Memtable, MemtableIter, Record};
     use crate::lsm::test_iter::{Move, VecIter, check_against_model, entry};
 
     fn merged(runs: &[Vec<(Vec<u8>, Vec<u8>)>]) -> MergeIter<'static> {
@@ -210,6 +219,75 @@ mod tests {
             assert!(!iter.valid());
             iter.next().unwrap();
             iter.seek_to_last().unwrap();
+            iter.prev().unwrap();
+            assert!(!iter.valid());
+        }
+    }
+
+    /// A memtable into which others write behind the first entry that a seek finds.
+    struct Written<'a> {
+        memtable: &'a Memtable,
+        iter: MemtableIter<'a>,
+        after_seek: VecDeque<Vec<(&'static [u8], u64)>>,
+    }
+
+    fn insert(memtable: &Memtable, key: &'static [u8], sequence: u64) {
+        let length = u32::try_from(key.len()).unwrap();
+        let record = Record::new(key.into(), length, length);
+        memtable.insert(Sequence(sequence), EntryKind::Value, record);
+    }
+
+    impl InternalIterator for Written<'_> {
+        fn valid(&self) -> bool {
+            self.iter.valid()
+        }
+        fn seek_to_first(&mut self) -> Result<()> {
+            self.iter.seek_to_first()
+        }
+        fn seek_to_last(&mut self) -> Result<()> {
+            self.iter.seek_to_last()
+        }
+        fn seek(&mut self, target: &[u8]) -> Result<()> {
+            self.iter.seek(target)?;
+            for (key, sequence) in self.after_seek.pop_front().unwrap_or_default() {
+                insert(self.memtable, key, sequence);
+            }
+            Ok(())
+        }
+        fn next(&mut self) -> Result<()> {
+            self.iter.next()
+        }
+        fn prev(&mut self) -> Result<()> {
+            self.iter.prev()
+        }
+        fn key(&self) -> &[u8] {
+            self.iter.key()
+        }
+        fn value(&self) -> &[u8] {
+            self.iter.value()
+        }
+    }
+
+    #[test]
+    fn what_is_written_while_it_turns_round_is_not_before_where_it_stood() {
+        // At the end of the memtable, and between two of its entries.
+        for last in [None, Some(b"z")] {
+            let memtable = Memtable::new();
+            insert(&memtable, b"a", 9);
+            last.into_iter().for_each(|key| insert(&memtable, key, 8));
+            let written = Written {
+                memtable: &memtable,
+                iter: memtable.iter(),
+                after_seek: [vec![], vec![(b"x".as_slice(), 100), (b"y", 101)]].into(),
+            };
+            let table = VecIter::new(vec![entry(b"b", 5), entry(b"m", 6)]);
+            let mut iter = MergeIter::new(vec![Box::new(written), Box::new(table)]);
+            iter.seek(&entry(b"m", 6).0).unwrap();
+            assert_eq!(iter.key(), entry(b"m", 6).0);
+            iter.prev().unwrap();
+            assert_eq!(iter.key(), entry(b"b", 5).0);
+            iter.prev().unwrap();
+            assert_eq!(iter.key(), entry(b"a", 9).0);
             iter.prev().unwrap();
             assert!(!iter.valid());
         }

@@ -7,6 +7,7 @@ use std::thread;
 use engines::{Batch, Direction, Durability, Engine, KeyRange};
 
 use super::{Records, assert_holds, for_every_engine, open_at};
+use crate::records::scanned;
 
 const WRITERS: u32 = 4;
 const READERS: u32 = 4;
@@ -47,6 +48,55 @@ fn four_writers_and_four_readers_see_only_what_was_written() {
         }
         assert_holds(engine.name, store, &expected);
     });
+}
+
+/// Others write behind the range, each time nearer to it: none of it belongs to what is scanned.
+#[test]
+fn a_range_in_which_nobody_writes_is_scanned_whole_beside_a_writer() {
+    for_every_engine(|engine| {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open_at(engine, directory.path(), Durability::Buffered);
+        let store: &dyn Engine = &*store;
+        if !store.capabilities().ordered_scan {
+            return;
+        }
+        let records: Records =
+            (0..100).map(|number| (key(0, number), value(0, number, 1))).collect();
+        records.iter().for_each(|(key, value)| store.put(key, value).unwrap());
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Acquire) {
+                    for number in (0..200u8).rev() {
+                        store.put(&[b'x', number], b"").unwrap();
+                    }
+                }
+            });
+            let _done = Done(&done);
+            let middle = key(0, 50);
+            for _ in 0..100 {
+                for range in [KeyRange::between(b"0", b"x"), KeyRange::between(b"0", &middle)] {
+                    let within = |entry: &(&Vec<u8>, &Vec<u8>)| range.contains(entry.0);
+                    let name = engine.name;
+                    let found = scanned(store, range, Direction::Forward, usize::MAX);
+                    let found = found.iter().map(|(key, value)| (key, value));
+                    assert!(found.eq(records.iter().filter(within)), "{name}");
+                    let found = scanned(store, range, Direction::Backward, usize::MAX);
+                    let found = found.iter().map(|(key, value)| (key, value));
+                    assert!(found.eq(records.iter().rev().filter(within)), "{name}, backwards");
+                }
+            }
+        });
+    });
+}
+
+/// Says so when it goes, after a failure too.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 const ROUNDS: u32 = 4;
