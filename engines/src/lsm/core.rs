@@ -31,6 +31,7 @@ use crate::{Error, Result};
 /// 2. `installing` of [`Background`]: one at a time installs flushed tables.
 /// 3. `manifest`: one change of the table set at a time; held while the manifest is written.
 /// 4. [`Background`]: what runs and what waits; never held across I/O.
+/// 5. In the view and in a memtable: one change at a time.
 ///
 /// Readers take none of them.
 pub(crate) struct Core {

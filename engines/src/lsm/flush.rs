@@ -5,8 +5,8 @@
 //! needed. So whoever finishes a flush installs all tables that are ready up to the first that is
 //! not, with one manifest record.
 //!
-//! Whoever installs them also frees the memtables: many thousand entries, tens of milliseconds for a
-//! reader that happened to be the last to look at them.
+//! Whoever installs them also frees the memtables: many thousand entries, milliseconds for a reader
+//! that happened to be the last to look at them.
 
 use std::sync::Arc;
 use std::thread;
@@ -26,14 +26,15 @@ use crate::{Error, Result};
 
 /// For how long readers are waited for that look at a memtable just now. Iterators may take longer:
 /// they free it themselves.
-const PATIENCE: Duration = Duration::from_millis(20);
+const PATIENCE: Duration = Duration::from_millis(5);
 const LOOK_AGAIN: Duration = Duration::from_micros(200);
 
 impl Core {
     /// Writes a frozen memtable to its table.
     pub(crate) fn flush(&self, frozen: &Arc<Frozen>) -> Result<()> {
+        // Only space, which the log's removal gives back anyway.
+        let _ = frozen.log.cut_off(frozen.log_bytes);
         let start = Instant::now();
-        frozen.log.cut_off(frozen.log_bytes)?;
         let snapshots = self.snapshots.list();
         let table = write_memtable(&self.home, &frozen.memtable, frozen.table, &snapshots)?;
         self.home.sync_names()?;

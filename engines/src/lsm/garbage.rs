@@ -12,9 +12,10 @@ use super::version::{TableFile, Version};
 /// version.
 pub(crate) const SKETCHED_TABLES_MAX: usize = 1000;
 
-/// So much garbage beside what is to be kept is worth a merge, and from there on writes pay for it. With
-/// half as much there would be twice as many merges. What is written until the merge is done comes on
-/// top, and the logs of the memtables: about 0.4 in all, where updates come as fast as they can.
+/// So much garbage beside what is to be kept is worth a merge, and from there on writes pay for it.
+/// With half as much there would be twice as many merges. What is written until the merge is done
+/// comes on top, and the logs of the memtables: about 0.4 in all, where updates come as fast as they
+/// can.
 pub(crate) const GARBAGE_MAX: f64 = 0.15;
 
 /// The bytes in all tables for each one that would be left if level 0 were merged all the way down,

@@ -5,6 +5,7 @@
 //! which the first knows where it ends now: who still holds the old one misses nothing that was in
 //! it, and who comes to the first one for what is in the second is told so (Lehman and Yao, 1981).
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::sync::OnceLock;
 use std::sync::atomic::{
@@ -16,7 +17,7 @@ use super::key::{self, EntryKind};
 use super::memtable::Record;
 
 /// Fewer make a larger index, more take longer to look through.
-pub(super) const LEAF_ENTRIES: usize = 32;
+const LEAF_ENTRIES: usize = 32;
 
 /// See the module.
 #[derive(Default)]
@@ -72,9 +73,9 @@ impl Entry {
 /// What entries are sorted by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SortKey<'a> {
-    pub(super) prefix: u128,
-    pub(super) user_key: &'a [u8],
-    pub(super) tag: u64,
+    prefix: u128,
+    user_key: &'a [u8],
+    tag: u64,
 }
 
 impl<'a> SortKey<'a> {
@@ -121,13 +122,76 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn new(entry: Entry) -> Self {
+    fn new(entry: Entry) -> Self {
         Self { prefix: prefix(entry.record.key()), entry }
     }
 
     pub(super) fn sort_key(&self) -> SortKey<'_> {
         let Entry { tag, record } = &self.entry;
         SortKey { prefix: self.prefix, user_key: record.key(), tag: *tag }
+    }
+}
+
+/// Lets the map be searched without building what it holds.
+pub(super) trait Sorted {
+    fn sort_key(&self) -> SortKey<'_>;
+}
+
+impl Sorted for SortKey<'_> {
+    fn sort_key(&self) -> SortKey<'_> {
+        *self
+    }
+}
+
+impl Sorted for Place {
+    fn sort_key(&self) -> SortKey<'_> {
+        self.sort_key()
+    }
+}
+
+impl<'a> Borrow<dyn Sorted + 'a> for Place {
+    fn borrow(&self) -> &(dyn Sorted + 'a) {
+        self
+    }
+}
+
+impl PartialEq for dyn Sorted + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for dyn Sorted + '_ {}
+
+impl PartialOrd for dyn Sorted + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for dyn Sorted + '_ {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.sort_key().cmp(&other.sort_key())
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Place {}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Place {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.sort_key().cmp(&other.sort_key())
     }
 }
 
@@ -153,9 +217,10 @@ impl Leaf {
             return Some(entry);
         };
         prefix_at.store(prefix(entry.record.key()));
-        let refused = entry_at.set(entry).err();
+        let set = entry_at.set(entry);
+        debug_assert!(set.is_ok(), "two inserted at once");
         self.count.store(at + 1, Release);
-        refused
+        None
     }
 
     /// The same entries and `next` in two leaves, and where the second begins. Where keys come in
@@ -235,4 +300,20 @@ pub(super) fn prefix(user_key: &[u8]) -> u128 {
     let mut head = [0; 16];
     head[..user_key.len()].copy_from_slice(user_key);
     u128::from_be_bytes(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_sort_as_the_keys_do() {
+        let long: &[u8] = b"abcdefghabcdefgh";
+        let longer: &[u8] = b"abcdefghabcdefghi";
+        let keys: [&[u8]; 8] = [b"", b"\0", b"\0\0", b"a", b"a\0", long, longer, b"b"];
+        for pair in keys.windows(2) {
+            assert!(prefix(pair[0]) <= prefix(pair[1]), "{pair:?}");
+        }
+        assert_eq!(prefix(b"\x01\x02"), 0x0102 << 112);
+    }
 }

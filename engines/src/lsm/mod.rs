@@ -53,12 +53,12 @@ mod version;
 mod view;
 
 mod arena;
+mod leaf;
 mod log_file;
 mod memtable;
 
 mod db_iter;
 mod iterator;
-mod leaf;
 mod level_iter;
 mod merge_iter;
 

@@ -7,8 +7,8 @@
 //! thread flushes it:
 //! - as much while the last free memtable is being filled;
 //! - as much more for each table of level 0 over its threshold, where flushing alone does not help;
-//! - more and more as garbage grows beyond what makes a merge due, so that it never gets to be as much
-//!   as half of the rest, whatever the machine can merge.
+//! - more and more as garbage grows beyond what makes a merge due, so that it never gets to be as
+//!   much as half of the rest, whatever the machine can merge.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

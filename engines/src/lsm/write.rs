@@ -230,10 +230,10 @@ impl Core {
     pub(crate) fn finish_log(&self) -> Result<()> {
         self.poison.check()?;
         let mut log = self.writers.lock();
-        (self.view.load().frozen.iter())
-            .try_for_each(|frozen| frozen.log.cut_off(frozen.log_bytes))
-            .and_then(|()| log.writer.finish())
-            .map_err(|error| self.poisoned(error))
+        log.writer.finish().map_err(|error| self.poisoned(error))?;
+        // Whatever is still to be flushed is read from these at the next open.
+        let view = self.view.load();
+        view.frozen.iter().try_for_each(|frozen| frozen.log.cut_off(frozen.log_bytes))
     }
 
     /// Freezes the active memtable, unless it is empty.

@@ -4,7 +4,8 @@
 //! Level 0 is where tables gather: under pure inserts nothing is rewritten there. All of it is
 //! merged into level 1 at once, when the first of these holds:
 //! 1. It has `level0_tables` tables: reads stay bounded, whatever nobody has read so far.
-//! 2. More has been overwritten by it or in it than [`GARBAGE_MAX`] allows (see the `garbage` module).
+//! 2. More has been overwritten by it or in it than [`GARBAGE_MAX`] allows (see the `garbage`
+//!    module).
 //!    Of tables that were there at open that is not known: there half of what lies below counts,
 //!    overwritten or not.
 //! 3. Reads have paid for it: every read that looks through more level-0 tables than one adds
