@@ -19,11 +19,15 @@ use std::thread;
 use std::time::Instant;
 
 use benches::dataset::Dataset;
+use benches::program::{Output, arguments, exit};
 use clap::Parser;
 use engines::lsm::{CursorOptions, Lsm};
 use engines::registry::{self, Registration};
 use engines::{Compression, Direction, Engine, KeyRange, OpenOptions};
 use harness::workload::rng::SplitMix64;
+
+/// Where records are kept if nothing else is said.
+const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/lsm_reads");
 
 /// Reads of the LSM engine beside LevelDB and RocksDB
 #[derive(Debug, Parser)]
@@ -54,38 +58,29 @@ struct Cli {
     /// Phases, by name; all if none is given
     #[arg(long, value_delimiter = ',')]
     phases: Vec<String>,
-    /// Where the records are kept
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/lsm_reads"))]
-    directory: PathBuf,
-    /// Prints the medians as JSON instead of a table
-    #[arg(long)]
-    json: bool,
-    /// Given by cargo bench
-    #[arg(long, hide = true)]
-    bench: bool,
+    /// Where the records are kept, and how figures are printed.
+    #[command(flatten)]
+    output: Output,
 }
 
 fn main() -> ExitCode {
-    // A test run has other arguments: a few records show that it works.
-    let is_bench = std::env::args().any(|argument| argument == "--bench");
-    let ended = if is_bench { run(&Cli::parse()) } else { try_out() };
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            eprintln!("lsm_reads: {problem}");
-            ExitCode::FAILURE
-        }
+    // Under `cargo test` nothing is kept.
+    let temporary = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).ok();
+    let few = NonZeroU64::MIN.saturating_add(299);
+    let tiny = |cli: Cli| Cli {
+        items: few,
+        reads: few,
+        rounds: NonZeroU32::MIN,
+        output: Output {
+            directory: temporary.as_ref().map(|directory| directory.path().to_owned()),
+            ..cli.output
+        },
+        ..cli
+    };
+    match arguments("lsm_reads", tiny) {
+        Ok(cli) => exit("lsm_reads", run(&cli)),
+        Err(code) => code,
     }
-}
-
-fn try_out() -> Result<(), String> {
-    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let parent = directory.path().display().to_string();
-    run(&Cli::parse_from(
-        ["lsm_reads", "--items", "300", "--reads", "200", "--rounds", "1"]
-            .into_iter()
-            .chain(["--directory", parent.as_str()]),
-    ))
 }
 
 /// What is measured: its name, and how it reads `count` records.
@@ -109,6 +104,9 @@ type Figures = BTreeMap<(usize, usize), Vec<f64>>;
 
 fn run(cli: &Cli) -> Result<(), String> {
     let phases = chosen_phases(cli)?;
+    let parent = cli.output.directory.as_deref().unwrap_or(Path::new(DIRECTORY));
+    std::fs::create_dir_all(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
+    cli.output.print_head(parent);
     let data = Dataset::new(cli.items, cli.value_bytes);
     let options =
         OpenOptions::new().memory_bytes(cli.memory_mb << 20).compression(Compression::Snappy);
@@ -119,7 +117,7 @@ fn run(cli: &Cli) -> Result<(), String> {
             eprintln!("left out: {reason}");
             continue;
         }
-        let directory = data.loaded(&cli.directory, engine, &options)?;
+        let directory = data.loaded(parent, engine, &options)?;
         read_all_files(&directory)?;
         engines.push((engine, directory));
     }
@@ -143,7 +141,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     let names: Vec<_> = engines.iter().map(|(engine, _)| engine.name).collect();
     print(cli, &phases, &names, &figures);
     match engines.iter().find(|(engine, _)| engine.name == "lsm") {
-        Some((_, directory)) if cli.phases.is_empty() && !cli.json => {
+        Some((_, directory)) if cli.phases.is_empty() && !cli.output.json => {
             many_at_once(cli, &data, directory, &options)
         }
         _ => Ok(()),
@@ -361,7 +359,7 @@ fn median(samples: &[f64]) -> f64 {
 /// Prints a line for each phase: nanoseconds a record, and how many times as fast the first engine
 /// is as each other one.
 fn print(cli: &Cli, phases: &[&Phase], engines: &[&str], figures: &Figures) {
-    if !cli.json {
+    if !cli.output.json {
         print!("{:<16}", "ns a record");
         engines.iter().for_each(|name| print!("{name:>12}"));
         let others = engines.iter().skip(1);
@@ -371,7 +369,7 @@ fn print(cli: &Cli, phases: &[&Phase], engines: &[&str], figures: &Figures) {
     for (at, phase) in phases.iter().enumerate() {
         let medians: Vec<_> =
             (0..engines.len()).map(|engine| median(&figures[&(at, engine)])).collect();
-        if cli.json {
+        if cli.output.json {
             let parts =
                 engines.iter().zip(&medians).map(|(name, ns)| format!("\"{name}\":{ns:.1}"));
             let parts: Vec<_> = parts.collect();
