@@ -131,9 +131,11 @@ impl Salvage<'_> {
             let Some(handle) = self.noting(|file| find_block(file, at, size))? else { break };
             let block = self.noting(|file| file.read_block(handle, KeyFormat::Internal, true))?;
             let Some(block) = block else { break };
-            // What follows the data blocks is no data: a filter, and two blocks of handles.
+            // What follows the data blocks is no data: a filter, and two blocks of handles. Without
+            // a filter the first of these is empty, as no data block is.
             let Ok(keys) = ascending(&block, self.file.path(), handle) else { break };
-            if leads_to(&block, &found) || !self.lend(&block, &keys, handle)? {
+            let is_data = !keys.is_empty() && !leads_to(&block, &found);
+            if !is_data || !self.lend(&block, &keys, handle)? {
                 break;
             }
             at = handle.offset + handle.size + TRAILER_BYTES as u64;
