@@ -149,14 +149,17 @@ impl Options {
     /// The options with what cannot work replaced by what is nearest to it.
     pub(super) fn sanitized(&self) -> Self {
         let level0_tables = self.level0_tables.max(1);
-        let level0_slowdown_tables = self.level0_slowdown_tables.max(level0_tables + 1);
+        let level0_slowdown_tables =
+            self.level0_slowdown_tables.max(level0_tables.saturating_add(1));
         Self {
             memtable_bytes: self.memtable_bytes.max(1),
             memtable_count: self.memtable_count.max(2),
             open_tables: self.open_tables.max(8),
             level0_tables,
             level0_slowdown_tables,
-            level0_stop_tables: self.level0_stop_tables.max(level0_slowdown_tables + 1),
+            level0_stop_tables: self
+                .level0_stop_tables
+                .max(level0_slowdown_tables.saturating_add(1)),
             level1_bytes: self.level1_bytes.max(1),
             level_ratio: self.level_ratio.max(2),
             background_threads: self.background_threads.max(1),
